@@ -63,6 +63,10 @@ waited for. Its annotations and fields name queue, priority class and network to
 the gang's size. Owners are read one by one when their pods come, at most every 10 s and 8 above each other. One
 that cannot be read is told on the pod (event `OwnerNotRead`), and what lies below it is the gang.
 
+`stromboli plan`, `lint` and `eta` group the pods of files in the same way, by annotations and by the owners that the
+files hold. An owner that would decide and is not there is told. So is one below which nothing is listed: which pods it
+leads to is its operator's doing, and they count once they, or the Kubernetes workloads that make them, are listed too.
+
 | kind | gang | parted by | fewer by |
 |---|---|---|---|
 """

@@ -80,7 +80,29 @@ def test_what_a_document_must_say(text: str, problem: str) -> None:
     ],
 )
 def test_kinds_of_others_and_those_that_manifests_know_by_another_name_are_left_out(version: str, kind: str) -> None:
-    assert found(f"{{apiVersion: {version}, kind: {kind}, metadata: {{name: n}}}}") == [Skipped(f"{version} {kind}")]
+    (skipped,) = found(f"{{apiVersion: {version}, kind: {kind}, metadata: {{name: n}}}}")
+    assert isinstance(skipped, Skipped)
+    assert skipped.kind == f"{version} {kind}"
+
+
+@pytest.mark.parametrize(
+    ("version", "kind", "kept"),
+    [
+        ("jobset.x-k8s.io/v1alpha2", "JobSet", {"metadata", "spec", "apiVersion", "kind"}),
+        ("example.com/v1", "Run", {"metadata"}),
+        ("v1", "Secret", None),
+        ("rbac.authorization.k8s.io/v1", "ClusterRole", None),
+    ],
+)
+def test_of_what_may_own_pods_the_object_is_kept(version: str, kind: str, kept: set[str] | None) -> None:
+    """Of a kind whose gangs are known the whole object, of another one what it is called and who owns it."""
+    (skipped,) = found(f"{{apiVersion: {version}, kind: {kind}, metadata: {{name: n}}, spec: {{}}}}")
+    assert isinstance(skipped, Skipped)
+    assert (None if skipped.owner is None else set(skipped.owner)) == kept
+
+
+def test_what_may_own_pods_and_has_no_metadata_is_left_out() -> None:
+    assert found("{apiVersion: example.com/v1, kind: Run, metadata: n}") == [Skipped("example.com/v1 Run")]
 
 
 def test_a_document_may_be_as_large_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -128,3 +128,22 @@ def test_a_job_that_is_not_submitted_and_can_never_start_gets_no_number(
     out = capsys.readouterr().out
     assert "queue gone does not exist" in out
     assert "0s" not in out
+
+
+def test_pods_of_a_file_are_grouped_by_their_owners(ask: Ask) -> None:
+    """As the controllers of a live cluster group them: the gang of four is one job, which does not fit now."""
+    template = {"spec": json.loads(plain_pod("new", cpu=3))["spec"]}
+    job = {"parallelism": 2, "completions": 2, "template": template}
+    notes = {"scheduling.volcano.sh/group-by": "top-owner"}
+    metadata: dict[str, Any] = {"name": "js", "namespace": "ns", "uid": "u", "annotations": notes}
+    kind: dict[str, Any] = {"apiVersion": "jobset.x-k8s.io/v1alpha2", "kind": "JobSet"}
+    roles = [{"name": "w", "replicas": 2, "template": {"spec": job}}]
+    objects: list[Any] = [{**kind, "metadata": metadata, "spec": {"replicatedJobs": roles}}]
+    for number in range(2):
+        owned: dict[str, Any] = {"name": f"js-{number}", "namespace": "ns", "uid": f"u-{number}"}
+        owner = {**kind, "name": "js", "uid": "u", "controller": True}
+        metadata = {**owned, "ownerReferences": [owner]}
+        objects.append({"apiVersion": "batch/v1", "kind": "Job", "metadata": metadata, "spec": job})
+    _, out, _ = ask("\n---\n".join(map(json.dumps, objects)))
+    assert [line.split()[0] for line in out.splitlines()[1:2]] == ["ns/podgroup-u"]
+    assert "podgroup-u-" not in out

@@ -118,12 +118,13 @@ def of_files(files: list[str], setup: Setup | None) -> list[Finding]:
     from stromboli.cli.linting.ignored_rules import IGNORED_RULES
     from stromboli.cli.linting.job_rules import JOB_RULES
     from stromboli.cli.linting.refusals import NAMES, REFUSED
+    from stromboli.cli.owner_groups import OwnerGroups
     from stromboli.cli.terminal import progress
     from stromboli.cluster.state import ClusterState
     from stromboli.sim.ignored import NOTHING_HEEDED
     from stromboli.sim.loading import Loading
 
-    loading = Loading(ClusterState())
+    loading = Loading(ClusterState(), grouping=OwnerGroups())
     with progress() as told:
         loading.take(files, told)
     loading.complete()

@@ -100,12 +100,13 @@ def plan(
 ) -> None:
     """Plan a cluster that manifests describe: which pods are bound where, and why the rest waits.
 
-    Queues root and default, PodGroups of plain pods and the pods of Volcano Jobs are added where they are missing, as
-    the controllers of a live cluster would.  Objects that cannot be used are named on standard error, and the plan is
-    made without them; the exit code is 2 then.
+    Queues root and default, PodGroups of plain pods, by their owners, and the pods of Volcano Jobs are added where they
+    are missing, as the controllers of a live cluster would.  Objects that cannot be used are named on standard error,
+    and the plan is made without them; the exit code is 2 then.
     """
     from stromboli.builtin import full_registry
     from stromboli.cli.options import time_of
+    from stromboli.cli.owner_groups import OwnerGroups
     from stromboli.sim.planning import Planning, config_of, refuse_arguments
 
     settings = settings_of(config, compat, lenient_config, plugins_dir, seed, gates_of(feature_gates))
@@ -115,8 +116,9 @@ def plan(
         refuse_arguments(loaded, registry)
     say_some("warning", [f"{loaded.source}:{c.line}: {c.told}" for c in loaded.complaints])
     planning = Planning(
-        loaded, registry, now=time_of(now), seed=seed or 0, strict=strict, observer=observer_of(verbosity, log_format)
-    )
+        loaded, registry, now=time_of(now), seed=seed or 0, strict=strict, observer=observer_of(verbosity, log_format),
+        grouping=OwnerGroups(),
+    )  # fmt: skip
     with progress() as told:
         planning.load(_files(files), told)
     planning.shard(scheduler_sharding_mode.value, scheduler_sharding_name)

@@ -6,9 +6,10 @@ says what is missing, with a sentence on each.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import Final, NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from stromboli.api.batch import FINISHED
@@ -60,14 +61,44 @@ class Addition(NamedTuple):
     sentence: str
 
 
+class Grouped(NamedTuple):
+    """The PodGroup that a pod belongs into by its owners, and the annotations that the pod gets.
+
+    ``is_owners`` says whether it is made for an owner that groups all pods below it; ``remark`` is what is odd.
+    """
+
+    group: PodGroup
+    annotations: Mapping[str, str] = {}
+    is_owners: bool = False
+    remark: str = ""
+
+
+BodyOf = Callable[[Whose], Mapping[str, Any] | None]
+"""Gives the object that bears a name; None where it is not there."""
+Grouping = Callable[[Pod, BodyOf], Grouped | None]
+"""Gives a pod's group by what its owners say; None where they say nothing."""
+
+
+def ungrouped(pod: Pod, body_of: BodyOf) -> None:
+    """The grouping that knows of no owner."""
+
+
 class Completion:
     """Finds out what is missing: look at every event with :meth:`see`, then ask :meth:`additions`.
 
-    ``schedulers`` are the names of the schedulers whose pods are ours.
+    ``schedulers`` are the names of the schedulers whose pods are ours; ``grouping`` groups pods by their owners, of
+    which ``owners`` are those that are no events.  ``remarks`` tell what was odd in that.
     """
 
-    def __init__(self, schedulers: Collection[str] = (SCHEDULER_NAME,), default_queue: str = DEFAULT_QUEUE) -> None:
-        self._schedulers, self._default_queue = schedulers, default_queue
+    def __init__(
+        self,
+        schedulers: Collection[str] = (SCHEDULER_NAME,),
+        default_queue: str = DEFAULT_QUEUE,
+        grouping: Grouping = ungrouped,
+    ) -> None:
+        self._schedulers, self._default_queue, self._grouping = schedulers, default_queue, grouping
+        self.owners: Mapping[Whose, Mapping[str, Any]] = {}
+        self.remarks: list[ManifestError] = []
         self._names: dict[str, dict[str, None]] = {"Queue": {}, "PodGroup": {}, "Namespace": {}}
         self._priorities: dict[str, int] = {}
         self._unfinished: dict[str, Pod] = {}
@@ -157,12 +188,12 @@ class Completion:
     def _pod_of(self, workload: ReplicaSet, pod: Pod, called: str, groups: dict[str, None]) -> Iterator[Addition]:
         prioritised, why = with_priority(pod, self._priorities), f"as the controller of {called} makes it"
         if self._is_plain(pod):
-            group = with_minimum(group_of_pod(prioritised), prioritised, workload.metadata.annotations)
-            key = f"{group.metadata.namespace}/{group.metadata.name}"
-            if key not in groups:
-                groups[key] = None
-                yield _added("PodGroup", group, f"for the pods of {called}")
-            prioritised = in_group(prioritised, group.metadata.name)
+            found = self._grouped(prioritised)
+            if found is None or not found.is_owners:
+                own = with_minimum(group_of_pod(prioritised), prioritised, workload.metadata.annotations)
+                found = Grouped(own)
+            yield from _added_group(found.group, groups, f"for the pods of {called}")
+            prioritised = in_group(prioritised, found.group.metadata.name, found.annotations)
         yield _added("Pod", prioritised, why)
 
     def _completed(self, pod: Pod, groups: dict[str, None]) -> Iterator[Addition]:
@@ -172,15 +203,31 @@ class Completion:
             why.append(f"has priority {prioritised.spec.priority} by class {pod.spec.priority_class_name}")
         complete = prioritised
         if self._is_plain(pod):
-            group = group_of_pod(prioritised)
-            key = f"{group.metadata.namespace}/{group.metadata.name}"
-            if key not in groups:
-                groups[key] = None
-                yield _added("PodGroup", group, f"for {title('Pod', pod.metadata)}, which names no group")
-            complete = in_group(prioritised, group.metadata.name)
-            why.append(f"belongs to PodGroup {key}")
+            found = self._grouped(prioritised) or Grouped(group_of_pod(prioritised))
+            name = found.group.metadata.name
+            yield from _added_group(found.group, groups, f"for {title('Pod', pod.metadata)}, which names no group")
+            complete = in_group(prioritised, name, found.annotations)
+            why.append(f"belongs to PodGroup {pod.metadata.namespace}/{name}")
         if why:
             yield Addition(Modified("Pod", complete), f"{title('Pod', pod.metadata)} {' and '.join(why)}")
+
+    def _grouped(self, pod: Pod) -> Grouped | None:
+        found = self._grouping(pod, self._body_of)
+        if found is not None and found.remark and found.remark not in {one.problem for one in self.remarks}:
+            self.remarks.append(ManifestError(found.remark, object=title("Pod", pod.metadata)))
+        return found
+
+    def _body_of(self, name: Whose) -> Mapping[str, Any] | None:
+        found = self._workloads.get(name)
+        return self.owners.get(name) if found is None else msgspec.to_builtins(found)
+
+
+def _added_group(group: PodGroup, groups: dict[str, None], why: str) -> Iterator[Addition]:
+    """The PodGroup, unless it is among ``groups``, to which it comes."""
+    key = f"{group.metadata.namespace}/{group.metadata.name}"
+    if key not in groups:
+        groups[key] = None
+        yield _added("PodGroup", group, why)
 
 
 def complete(
@@ -270,9 +317,9 @@ def with_minimum(group: PodGroup, pod: Pod, owner: Mapping[str, str]) -> PodGrou
     return replace(group, spec=spec, metadata=metadata)
 
 
-def in_group(pod: Pod, group: str) -> Pod:
-    """``pod`` with the annotation that makes it a member of PodGroup ``group``."""
-    annotations = {**pod.metadata.annotations, GROUP_NAME: group}
+def in_group(pod: Pod, group: str, more: Mapping[str, str] = {}) -> Pod:
+    """``pod`` with the annotation that makes it a member of PodGroup ``group``, and with ``more``."""
+    annotations = {**pod.metadata.annotations, **more, GROUP_NAME: group}
     return replace(pod, metadata=replace(pod.metadata, annotations=annotations))
 
 

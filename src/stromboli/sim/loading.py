@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from msgspec.structs import replace
 
 from stromboli.api.scheduling import QUEUE_OPEN
+from stromboli.cluster.body import part
 from stromboli.cluster.budgets import is_bare, with_status
-from stromboli.cluster.complete import Addition, Completion
+from stromboli.cluster.complete import Addition, Completion, Grouping, ungrouped
 from stromboli.cluster.decoding.devices import describes_devices
 from stromboli.cluster.events import Event, Modified
 from stromboli.cluster.files.reader import Manifests, Progress, Read, load, read
 from stromboli.cluster.kinds import KINDS, ConfigMap, Job, Object, Pod, PodDisruptionBudget, Queue, ReplicaSet, title
+from stromboli.cluster.owners.workload_pods import Whose
 from stromboli.cluster.references import References
 from stromboli.cluster.state import ClusterState
 from stromboli.errors import ManifestError
@@ -36,12 +40,14 @@ class Loading:
     their kinds do not have, ``added`` the sentences on what was completed, ``counts`` how many objects of which kind
     were ``added`` or ``changed``, ``manifests`` what was read last.
 
-    With ``strict`` the first problem, remark or field without effect is raised.
+    With ``strict`` the first problem, remark or field without effect is raised.  ``grouping`` puts pods into the gangs
+    of their owners.
     """
 
     def __init__(
-        self, state: ClusterState, *, schedulers: Iterable[str] = (SCHEDULER_NAME,), strict: bool = False
-    ) -> None:
+        self, state: ClusterState, *, schedulers: Iterable[str] = (SCHEDULER_NAME,), strict: bool = False,
+        grouping: Grouping = ungrouped,
+    ) -> None:  # fmt: skip
         self.state, self.strict = state, strict
         self.problems: list[ManifestError] = []
         self.remarks: list[ManifestError] = []
@@ -49,7 +55,7 @@ class Loading:
         self.added: list[str] = []
         self.counts: dict[str, dict[str, int]] = {"added": {}, "changed": {}}
         self.manifests: Manifests | None = None
-        self._completion = Completion(tuple(schedulers), state.default_queue)
+        self._completion = Completion(tuple(schedulers), state.default_queue, grouping)
         self._references = References()
         self._bare: dict[str, PodDisruptionBudget] = {}
         self._parents: set[tuple[str, str, str]] = set()
@@ -117,6 +123,7 @@ class Loading:
 
         Disruption budgets without a status get theirs.
         """
+        self._completion.owners = self.manifests.owners if self.manifests else {}
         for addition in self._completion.additions():
             if isinstance(addition, ManifestError):
                 self._note(addition, self.problems)
@@ -130,13 +137,23 @@ class Loading:
             self._count(addition)
         for budget in self._bare.values():
             self._complete(budget)
-        for remark in self._references.problems():
+        for remark in (*self._completion.remarks, *self._references.problems()):
             self._note(remark, self.remarks)
 
     def kinds_ignored(self) -> list[str]:
         """Sentences on the objects of kinds that are not looked at."""
-        skipped = self.manifests.skipped if self.manifests else {}
-        return [kind_text(kind, count) for kind, count in skipped.items()]
+        if self.manifests is None:
+            return []
+        owning = Counter(self._owning(self.manifests.owners))
+        left = {kind: count - owning[kind] for kind, count in self.manifests.skipped.items()}
+        return [kind_text(kind, count) for kind, count in left.items() if count]
+
+    def _owning(self, owners: Mapping[Whose, Mapping[str, Any]]) -> Iterator[str]:
+        """The kind of each owner of which pods, or what makes them, are listed."""
+        above = {(one.get("kind"), one.get("name")) for body in owners.values() for one in _references(body)}
+        for version, kind, namespace, name in owners:
+            if (kind, namespace, name) in self._parents or (kind, name) in above:
+                yield f"{version} {kind}"
 
     @property
     def jobs(self) -> Mapping[str, Job]:
@@ -179,6 +196,11 @@ class Loading:
         if self.strict:
             raise error
         where.append(error)
+
+
+def _references(body: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    found = part(body, "metadata", "ownerReferences")
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def _why_childless(found: Object) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from stromboli.cluster.complete import Grouping, ungrouped
 from stromboli.cluster.files.reader import Progress
 from stromboli.cluster.files.usage_file import usage_of
 from stromboli.cluster.rim import ShardingSet
@@ -67,18 +68,19 @@ class Planning:
     """A cluster that is planned for: load it, run cycles, ask for the answer.
 
     ``now`` is in seconds since 1970.  With ``strict`` the first mistake in an object or argument is raised.
+    ``grouping`` puts pods that are loaded into the gangs of their owners.
     """
 
     def __init__(
         self, config: Config, registry: Registry, *, now: float, seed: int = 0, strict: bool = False,
-        observer: Observer = SILENT,
+        observer: Observer = SILENT, grouping: Grouping = ungrouped,
     ) -> None:  # fmt: skip
         self.config, self.registry, self.now, self.seed = config, registry, now, seed
         self.observer = Hushed(observer)
         self.state = ClusterState()
         self.state.set_gates(config.gates)
         self.state.utc_offset = time.localtime(now).tm_gmtoff
-        self.loading = Loading(self.state, strict=strict)
+        self.loading = Loading(self.state, strict=strict, grouping=grouping)
         self.plans: list[Plan] = []
         self.figures: Json = {}
         self.shares: Json = {}

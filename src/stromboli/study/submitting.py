@@ -7,6 +7,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from stromboli.cluster.complete import Grouping, ungrouped
 from stromboli.cluster.decoding.decode import job_facts
 from stromboli.cluster.state import ClusterState
 from stromboli.framework.config.registry import Registry
@@ -22,14 +23,17 @@ REFUSED: Final = "the scheduler refuses it, whatever ends: {why}"
 """What is said of a job that can never start, in place of a number."""
 
 
-def submitted(moment: Moment, registry: Registry, file: Path | None) -> tuple[Planning, list[str]]:
+def submitted(
+    moment: Moment, registry: Registry, file: Path | None, grouping: Grouping = ungrouped
+) -> tuple[Planning, list[str]]:
     """The cluster of ``moment`` with the jobs of ``file``, and their uids; its cycle has not run.
 
+    ``grouping`` puts pods of the file into the gangs of their owners.
     Raises ManifestError, and OSError.
     """
     planning = Planning(moment.config, registry, now=moment.cut.now, seed=moment.cut.seed, strict=True)
     planning.state = restored(Checkpoint(moment.rim.state).encode(), again=True)
-    planning.loading = Loading(planning.state, strict=False)
+    planning.loading = Loading(planning.state, strict=False, grouping=grouping)
     before = set(planning.state.jobs)
     if file is not None:
         queues = dict(planning.state.queues)

@@ -96,12 +96,13 @@ def predicted(record: Path, file: Path | None, until: str, plugins: str = "") ->
     """The answers for the jobs of a file, or for those that wait.  Raises RecordError, ManifestError and OSError."""
     from stromboli.builtin import full_registry
     from stromboli.cli.options import time_of
+    from stromboli.cli.owner_groups import OwnerGroups
     from stromboli.study.eta import Forecaster, scene_of
     from stromboli.study.learning import learned
     from stromboli.study.submitting import fitting, submitted, withheld
 
     learner, moment = learned(record, full_registry(plugins), time_of(until) if until else float("inf"))
-    planning, jobs = submitted(moment, full_registry(plugins), file)
+    planning, jobs = submitted(moment, full_registry(plugins), file, OwnerGroups())
     scene = scene_of(planning.state, moment.cut.now, learner.began, learner.rules)
     planning.run()
     forecaster = Forecaster(learner.runtimes, learner.calibration)

@@ -21,6 +21,7 @@ from stromboli.cluster.events import Added
 from stromboli.cluster.files.yaml_values import load
 from stromboli.cluster.kinds import KINDS, Object
 from stromboli.cluster.objects import from_json, from_value, json_value, title_of
+from stromboli.cluster.owners.kinds import OWNER_KINDS
 from stromboli.crds.unknown import unknown_fields
 from stromboli.errors import ManifestError
 from stromboli.model.spec import Wire
@@ -48,9 +49,13 @@ class Document(NamedTuple):
 
 
 class Skipped(NamedTuple):
-    """An object of a kind that scheduling does not read: ``apiVersion kind``."""
+    """An object of a kind that scheduling does not read: ``apiVersion kind``.
+
+    Of one that may own pods ``owner`` is the object, of a kind that is not in the table its metadata alone.
+    """
 
     kind: str
+    owner: Mapping[str, Any] | None = None
 
 
 class Ignored(NamedTuple):
@@ -249,7 +254,7 @@ def _one(form: _Form, head: _Head, places: Iterator[int]) -> Iterator[Found]:
             raise ManifestError("must be a list", path="items")
         meant = _RENAMED.get((kind, version))
         if meant is None and (kind not in KINDS or _is_internal(kind) or version.startswith(_FOREIGN.get(kind, ()))):
-            yield Skipped(f"{version} {kind}".strip())
+            yield Skipped(f"{version} {kind}".strip(), _owner(form, kind, version.rpartition("/")[0]))
             return
         kind = meant or kind
         _check_version(kind, version)
@@ -258,6 +263,16 @@ def _one(form: _Form, head: _Head, places: Iterator[int]) -> Iterator[Found]:
         yield from _ignored(form, kind)
     except ManifestError as error:
         yield ManifestError(error.problem, object=error.object or _title(form, head), path=error.path)
+
+
+def _owner(form: _Form, kind: str, group: str) -> Mapping[str, Any] | None:
+    """What is kept of an object that may own pods; None where kinds of its group own none."""
+    if "." not in group or group.endswith(".k8s.io"):
+        return None
+    value = form.value()
+    if not isinstance(value, Mapping) or not isinstance(value.get("metadata"), Mapping):
+        return None
+    return value if (group, kind) in OWNER_KINDS else {"metadata": value["metadata"]}
 
 
 def _read(form: _Form, kind: str, places: Iterator[int]) -> tuple[_Form, Object]:

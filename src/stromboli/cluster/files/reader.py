@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import count
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from stromboli.cluster.body import meta
 from stromboli.cluster.decoding.decode import located
 from stromboli.cluster.events import Added, Event, Modified
 from stromboli.cluster.files import documents
 from stromboli.cluster.kinds import title
+from stromboli.cluster.owners.workload_pods import Whose
 from stromboli.errors import ManifestError
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
@@ -47,12 +49,13 @@ class Manifests:
 
     What cannot be used comes as the error that says where and why; with ``strict`` the first one is raised.  Of two
     objects of one name the later one counts, and an error says so.  ``skipped`` counts the objects of kinds that
-    scheduling does not read, by ``apiVersion kind``; ``ignored`` are fields that their kinds do not have; ``count`` is
-    the number of objects that came out.
+    scheduling does not read, by ``apiVersion kind``; ``owners`` holds those of them that may own pods; ``ignored`` are
+    fields that their kinds do not have; ``count`` is the number of objects that came out.
     """
 
     def __init__(self, paths: Iterable[str | Path], *, strict: bool = False, progress: Progress | None = None) -> None:
         self.skipped: dict[str, int] = {}
+        self.owners: dict[Whose, Mapping[str, Any]] = {}
         self.ignored: list[ManifestError] = []
         self.count = 0
         self._paths = [str(path) for path in paths]
@@ -63,6 +66,7 @@ class Manifests:
 
     def __iter__(self) -> Iterator[Read | ManifestError]:
         self.skipped, self.ignored, self.count, self._seen, self._places = {}, [], 0, {}, count()
+        self.owners = {}
         for found in self._found():
             if self._strict and isinstance(found, ManifestError):
                 raise found
@@ -94,6 +98,8 @@ class Manifests:
                 self.ignored.append(located(found.error, file=origin.file, document=origin.document))
         elif isinstance(found, documents.Skipped):
             self.skipped[found.kind] = self.skipped.get(found.kind, 0) + 1
+            if found.owner is not None:
+                self.owners[_whose(found.kind, meta(found.owner))] = found.owner
         else:
             yield from self._object(found, origin)
 
@@ -140,6 +146,12 @@ def load(found: Iterable[Read | Event | ManifestError], apply: Callable[[Event],
             yield located(
                 error, file=origin.file, document=origin.document, title=title(event.kind, event.object.metadata)
             )
+
+
+def _whose(kind: str, metadata: Mapping[str, Any]) -> Whose:
+    """What references to an object of ``kind``, given as ``apiVersion kind``, say."""
+    version, _, name = kind.partition(" ")
+    return version, name, str(metadata.get("namespace") or "default"), str(metadata.get("name") or "")
 
 
 def _files(path: str) -> Iterator[str]:
