@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from stromboli.cli import running
 from stromboli.cli.main import main
 from tests.cli import manifests as m
 
@@ -191,6 +192,14 @@ def test_an_unexpected_error_is_a_sentence_too(
     monkeypatch.setenv("STROMBOLI_TRACEBACK", "1")
     with pytest.raises(ZeroDivisionError):
         main(["plan", m.write(tmp_path, [m.node("n1")])])
+
+
+def test_an_interrupt_that_no_command_hears_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "command_of", interrupted)
+    assert main(["lint"]) == 130
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(tmp_path: Path) -> None:

@@ -281,15 +281,20 @@ def test_a_killed_sweep_goes_on(tmp_path):
     running.wait()
     done = {file.name: (file.stat().st_ino, file.stat().st_mtime_ns) for file in folder.glob("*.parquet")}
     assert done
-    for _ in range(200):
-        if not _group(running.pid):
-            break
-        time.sleep(0.1)
-    assert not _group(running.pid)
+    _await_end(running.pid)
     assert subprocess.run(command, check=True, capture_output=True).returncode == 0
     found = {file.name: (file.stat().st_ino, file.stat().st_mtime_ns) for file in folder.glob("*.parquet")}
     assert len(found) == len(json.loads((tmp_path / "sweep.json").read_text(encoding="utf-8"))["points"]) == 6
     assert done.items() <= found.items()
+
+
+def _await_end(leader: int) -> None:
+    """Return when no process of the session is left; fail where one stays."""
+    for _ in range(200):
+        if not _group(leader):
+            return
+        time.sleep(0.1)
+    raise AssertionError(f"processes of session {leader} are left")
 
 
 def _group(leader: int) -> bool:
@@ -340,6 +345,57 @@ def test_a_killed_worker_costs_its_point_another_try(tmp_path, engine):
     assert (tmp_path / "killed").exists()
     assert found.problems == ()
     assert len(found.results) == 2
+
+
+WAITER = """
+import time
+from pathlib import Path
+from stromboli.plugin import Plugin, node_order
+
+FOLDER = Path({folder!r})
+
+class Waiter(Plugin):
+    \"\"\"Stays in the middle of a point until it may go.\"\"\"
+
+    name = "waiter"
+
+    @node_order(key=lambda task: None)
+    def score(self, task, node):
+        while not (FOLDER / "go").exists():
+            (FOLDER / "waits").touch()
+            time.sleep(0.01)
+        return 0.0
+"""
+
+
+@pytest.mark.slow
+def test_an_interrupted_sweep_ends_says_how_far_it_went_and_goes_on(tmp_path):
+    """Ctrl-C reaches all processes of a terminal; the workers end with the command, in the middle of their points."""
+    (plugin := tmp_path / "waiter.py").write_text(WAITER.format(folder=str(tmp_path)), encoding="utf-8")
+    plugins = f"[{{name: gang}}, {{name: predicates}}, {{name: waiter, path: {plugin}}}]"
+    (conf := tmp_path / "waits.conf").write_text(f"actions: allocate\ntiers:\n- plugins: {plugins}\n", encoding="utf-8")
+    command = [
+        sys.executable, "-m", "stromboli.cli.main", "sweep", str(EXAMPLE / "small.swf"), "--nodes", "2x4cpu", "--conf",
+        str(conf), "--workers", "1", "--into", str(tmp_path / "out"), "--seeds",
+    ]  # fmt: skip
+    (tmp_path / "go").touch()
+    assert subprocess.run([*command, "1"], check=True, capture_output=True).returncode == 0
+    (tmp_path / "go").unlink()
+    running = subprocess.Popen([*command, "4"], stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not (tmp_path / "waits").exists() and running.poll() is None:
+        time.sleep(0.01)
+    os.killpg(running.pid, signal.SIGINT)
+    try:
+        told = running.communicate(timeout=60)[1]
+        _await_end(running.pid)
+    finally:
+        with suppress(ProcessLookupError):  # as it should be
+            os.killpg(running.pid, signal.SIGKILL)
+    assert (running.returncode, told) == (
+        130, "stromboli: ended: 1 of 4 points done; run the same command again to go on\n"
+    )  # fmt: skip
+    (tmp_path / "go").touch()
+    assert "4 of 4 points done" in subprocess.run([*command, "4"], check=True, capture_output=True, text=True).stdout
 
 
 @pytest.mark.parametrize(("bound_to", "cpus"), [(lambda _: {3}, 1), (lambda _: {0, 2}, 2), (None, 5)])

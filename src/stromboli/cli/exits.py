@@ -14,5 +14,7 @@ TROUBLED: Final = 1
 BAD_INPUT: Final = 2
 BROKEN: Final = 3
 """An unexpected error."""
+INTERRUPTED: Final = 130
+"""Ctrl-C."""
 
 EPILOG: Final = "Exit codes: 0 done, 1 findings (lint, plan --exit-code), 2 bad input, 3 a fault of Stromboli."

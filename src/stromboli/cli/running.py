@@ -10,7 +10,7 @@ from functools import lru_cache
 
 import typer
 
-from stromboli.cli.exits import BAD_INPUT, BROKEN, OK
+from stromboli.cli.exits import BAD_INPUT, BROKEN, INTERRUPTED, OK
 from stromboli.errors import StromboliError, innermost
 
 TRACEBACK = "STROMBOLI_TRACEBACK"
@@ -24,6 +24,8 @@ def run(app: typer.Typer, program: str, arguments: Sequence[str] | None = None) 
         sys.stdout.flush()
     except BrokenPipeError:
         return _reader_gone()
+    except KeyboardInterrupt:
+        return INTERRUPTED
     return code
 
 

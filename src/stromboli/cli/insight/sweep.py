@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from stromboli.cli.exits import BAD_INPUT, EPILOG
+from stromboli.cli.exits import BAD_INPUT, EPILOG, INTERRUPTED
 from stromboli.cli.insight.simulate import Form, LivesFile, Nodes, Period, Queues, Since, Span
 from stromboli.cli.options import Compatibility
 from stromboli.cli.terminal import console, counted, print_table, say, table
@@ -100,7 +100,24 @@ def _loads(text: str) -> list[float]:
 
 @contextmanager
 def _progress() -> Iterator[Callable[[int, int], object]]:
-    """A bar of points on standard error, on a terminal only."""
+    """A bar of points on standard error, on a terminal only; Ctrl-C ends the command, which says how far it went."""
+    counts = [0, 0]
+    try:
+        with _bar() as show:
+
+            def tell(whole: int, done: int) -> None:
+                counts[:] = whole, done
+                show(whole, done)
+
+            yield tell
+    except KeyboardInterrupt:
+        if whole := counts[0]:
+            say(f"ended: {counts[1]} of {counted(whole, 'point')} done; run the same command again to go on")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+@contextmanager
+def _bar() -> Iterator[Callable[[int, int], object]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 

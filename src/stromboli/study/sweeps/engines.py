@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from concurrent.futures import Executor, ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager, nullcontext
 from multiprocessing import get_context, parent_process
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
+from signal import SIG_BLOCK, SIG_SETMASK, SIGINT, pthread_sigmask
 from threading import Thread
-from typing import Final
+from typing import Final, ParamSpec, TypeVar
 
 from stromboli.errors import StudyError
 from stromboli.study.tables import needed
 
+P = ParamSpec("P")
+T = TypeVar("T")
 PROCESSES, DASK = "processes", "dask"
 RETRIES: Final = 2
 """How often Dask runs a point once more whose worker is gone."""
@@ -29,19 +32,42 @@ def usable_cpus() -> int:
 def executor(engine: str, workers: int) -> Iterator[Executor]:
     """An executor: ``processes``, ``dask`` for a cluster on this machine, or the address of a Dask scheduler.
 
-    Raises StudyError for any other word, or where Dask is not installed.
+    What it still runs when it is left, as after Ctrl-C, is ended.  Raises StudyError for any other word, or where Dask
+    is not installed.
     """
     if engine == PROCESSES:
-        pool = ProcessPoolExecutor(workers, mp_context=get_context("spawn"), initializer=end_with_parent)
-        try:
+        with _processes(workers) as pool:
             yield pool
-        finally:
-            pool.shutdown(wait=False, cancel_futures=True)
     elif engine == DASK or "://" in engine:
         with _dask(engine, workers) as found:
             yield found
     else:
         raise StudyError(f"no engine {engine!r}; write {PROCESSES}, {DASK}, or an address such as tcp://HOST:8786")
+
+
+@contextmanager
+def _processes(workers: int) -> Iterator[Executor]:
+    """Processes of this machine, which end when the executor is left, whatever they do then."""
+    context = get_context("spawn")
+    ended, held = context.Pipe(duplex=False)
+    pool = _Processes(workers, mp_context=context, initializer=end_with_parent, initargs=(ended,))
+    try:
+        yield pool
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)
+        held.close()
+
+
+class _Processes(ProcessPoolExecutor):
+    """Processes that do not hear Ctrl-C, which a terminal sends to all: else one takes it for what came of a call."""
+
+    def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
+        """Submit a call.  Processes that start meanwhile inherit that the signal is blocked."""
+        before = pthread_sigmask(SIG_BLOCK, {SIGINT})
+        try:
+            return super().submit(fn, *args, **kwargs)
+        finally:
+            pthread_sigmask(SIG_SETMASK, before)
 
 
 @contextmanager
@@ -54,13 +80,13 @@ def _dask(engine: str, workers: int) -> Iterator[Executor]:
         yield client.get_executor(retries=RETRIES)
 
 
-def end_with_parent() -> None:
-    """Have this process end as soon as the one that started it does, however that ends."""
+def end_with_parent(ended: Connection) -> None:
+    """Have this process end as soon as the one that started it ends, however that does, or closes the other end."""
     parent = parent_process()
     if parent is not None:
-        Thread(target=_watch, args=(parent.sentinel,), daemon=True).start()
+        Thread(target=_watch, args=(parent.sentinel, ended), daemon=True).start()
 
 
-def _watch(sentinel: int) -> None:
-    wait([sentinel])
+def _watch(*ends: int | Connection) -> None:
+    wait(ends)
     os._exit(1)
