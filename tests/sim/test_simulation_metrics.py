@@ -32,6 +32,7 @@ USERS = ((SLOWDOWNS[0] + SLOWDOWNS[2] + SLOWDOWNS[4]) / 3, (SLOWDOWNS[1] + SLOWD
     [
         ("jobs", 5),
         ("unfinished", 0),
+        ("unstarted", 0),
         ("mean_wait", (0 + 90 + 80 + 130 + 0) / 5),
         ("median_wait", 80),
         ("p95_wait", 130),

@@ -8,6 +8,7 @@ from pathlib import Path
 from stromboli.builtin import full_registry
 from stromboli.errors import StudyError
 from stromboli.sim.simulation.lives import PLAIN, Lives, read_lives
+from stromboli.sim.simulation.unstarted import startable
 from stromboli.sim.simulation.workload import Pods, SimJob, Workload
 from stromboli.study.conf import Conf, builtin
 from stromboli.study.opened import Record, open_record
@@ -76,7 +77,8 @@ def sweep(
 
     What the folder holds already is not run again, so an interrupted sweep goes on.  ``engine`` is ``processes``,
     ``dask`` for a cluster on this machine, or the address of a Dask scheduler; results are equal, whatever it is.
-    Every configuration is checked before anything runs.  Raises ConfigError, ManifestError, StudyError and OSError.
+    Every configuration is checked before anything runs, and whether nodes can take any job of each trace.  Raises
+    ConfigError, ManifestError, StudyError and OSError.
     """
     given, registry = [Conf.of(conf) for conf in confs], full_registry("")
     if twice := sorted({conf.name for conf in given if sum(other.name == conf.name for other in given) > 1}):
@@ -90,5 +92,7 @@ def sweep(
     if queues:
         brought = list(objects_in(queues))
         workloads = [workload.on(brought) for workload in workloads]
-    points = list(points_of(workloads, given, list(seeds), list(loads), Options(period, lives)))
+    points = list(points_of(map(startable, workloads), given, list(seeds), list(loads), Options(period, lives)))
+    if not points:
+        raise StudyError("there is nothing to run; give at least one trace, configuration, seed and load")
     return run_sweep(points, Path(into), engine, workers, told)

@@ -9,15 +9,16 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from stromboli.cluster.files.written import Manifest
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
-from stromboli.model.names import CONDITION_TRUE, CPU, GPU
+from stromboli.model.names import CPU, GPU
 from stromboli.sim.simulation.metrics import mean, percentile
 from stromboli.sim.simulation.pods import JobRun
 from stromboli.sim.simulation.simulation import Simulation
+from stromboli.sim.simulation.unstarted import last_words
 from stromboli.sim.simulation.workload import Workload
 from stromboli.sim.world import SimChange, key_of
 from stromboli.study.recorded.history import History
@@ -41,7 +42,7 @@ class Run:
     def _hear(self, change: SimChange, now: float) -> None:
         if change.kind != "PodGroup":
             return
-        said, text = self._said.setdefault(key_of(change.body), []), _said(change.body)
+        said, text = self._said.setdefault(key_of(change.body), []), last_words(change.body)
         if text and (not said or said[-1][1] != text):
             said.append((now, text))
             del said[:-MOST_SAID]
@@ -82,12 +83,6 @@ def run_both(own: RunInputs, other: RunInputs, workers: int, tell: Callable[[str
         except Exception:  # noqa: BLE001  # a lost process, a plugin that only this one has, or the run's own error
             tell("simulating the other configuration")
             return first, Run(*other)
-
-
-def _said(group: Any) -> str:
-    conditions = (group.get("status") or {}).get("conditions") or ()
-    texts = [one.get("message") for one in conditions if one.get("status") == CONDITION_TRUE and one.get("message")]
-    return str(texts[-1]) if texts else ""
 
 
 class Quantiles(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -18,6 +18,7 @@ from stromboli.sim.simulation.lives import PLAIN, Lives
 from stromboli.sim.simulation.metrics import by_queue, figures, job_row, sample_rows
 from stromboli.sim.simulation.pods import JobRun
 from stromboli.sim.simulation.simulation import Simulation
+from stromboli.sim.simulation.unstarted import unstarted
 from stromboli.sim.simulation.workload import Workload, nodes_of
 from stromboli.sim.traces.trace_objects import Manifest
 from stromboli.sim.traces.workloads import FORMATS, WITH_NODES, format_of
@@ -27,11 +28,15 @@ from stromboli.study.tables import Table
 
 @dataclass(frozen=True)
 class Run:
-    """A simulation that has ended: what became of each job, the sums over time, and how many cycles it took."""
+    """A simulation that has ended: what became of each job, the sums over time, and how many cycles it took.
+
+    ``unstarted`` says how many jobs never started, by why.
+    """
 
     runs: list[JobRun]
     accounts: Accounts
     cycles: int
+    unstarted: dict[str, int] = field(default_factory=dict)
 
     @cached_property
     def metrics(self) -> dict[str, float]:
@@ -107,4 +112,5 @@ def simulate(
     workload = workload.on(nodes_in(nodes)) if nodes else workload
     workload = workload.on(objects_in(queues)) if queues else workload
     simulation = Simulation(workload, config, registry, period=period, seed=seed, lives=lives, progress=progress)
-    return Run(simulation.run(), simulation.accounts, simulation.cycles)
+    runs = simulation.run()
+    return Run(runs, simulation.accounts, simulation.cycles, unstarted(workload, runs, simulation.world))

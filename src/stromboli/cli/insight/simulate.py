@@ -10,12 +10,13 @@ import typer
 
 from stromboli.cli.exits import EPILOG
 from stromboli.cli.options import Compatibility, PluginsDirectory
-from stromboli.cli.terminal import console, counted, print_table, table
+from stromboli.cli.terminal import console, counted, print_table, say, table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from stromboli.sim.simulation.simulation import Simulation
+    from stromboli.sim.simulation.workload import Workload
     from stromboli.study.simulating import Run
 
 SIMULATE_HELP = (
@@ -63,12 +64,12 @@ def simulate(
     """Run a trace in virtual time: the scheduler's own cycle decides, jobs live for their runtimes."""
     from stromboli.builtin import full_registry
     from stromboli.sim.simulation.lives import PLAIN, read_lives
-    from stromboli.study.simulating import read_trace
+    from stromboli.sim.simulation.unstarted import startable
     from stromboli.study.simulating import simulate as run
 
     registry = full_registry(plugins_dir or "")
     config = registry.configured(conf, compat=compat is not None)
-    workload = read_trace(trace, nodes, form).window(span, since).scaled(load, seed)
+    workload = startable(jobs_of(trace, nodes, form, since, span).scaled(load, seed))
     life = PLAIN if lives is None else read_lives(lives)
     with _progress(len(workload.jobs)) as tell:
         found = run(
@@ -78,6 +79,21 @@ def simulate(
     _show(found)
     if into is not None:
         found.write(into, "parquet" if parquet else "csv")
+
+
+def jobs_of(trace: Path, nodes: str, form: str, since: float, span: float) -> Workload:
+    """The jobs of a trace that come within a window.  Raises BadParameter where there are others alone."""
+    from stromboli.study.simulating import read_trace
+
+    whole = read_trace(trace, nodes, form)
+    found = whole.window(span, since)
+    if whole.jobs and not found.jobs:
+        raise typer.BadParameter(
+            f"none of the jobs of {trace} comes then; they come from {whole.jobs[0].submit:g} to "
+            f"{whole.jobs[-1].submit:g} s",
+            param_hint="--from, --for",
+        )
+    return found
 
 
 @contextmanager
@@ -91,16 +107,32 @@ def _progress(jobs: int) -> Iterator[Callable[[Simulation], object]]:
         yield lambda simulation: bar.update(task, completed=simulation.ended)
 
 
+COLUMNS = ("jobs", "unfinished", "mean_wait", "p95_wait", "bounded_slowdown", "evictions")
+
+
 def _show(found: Run) -> None:
     view = table("QUEUE", ">JOBS", ">UNFINISHED", ">MEAN WAIT", ">P95 WAIT", ">SLOWDOWN", ">EVICTIONS")
-    columns = ("jobs", "unfinished", "mean_wait", "p95_wait", "bounded_slowdown", "evictions")
     for name, figures in [*found.by_queue.items(), ("all", found.metrics)]:
-        view.add_row(
-            name,
-            *(f"{figures[column]:.10g}" if column in columns[:2] else f"{figures[column]:.2f}" for column in columns),
-        )
+        view.add_row(name, *(_cell(figures, column) for column in COLUMNS))
     print_table(console(), view)
     for name, value in found.metrics.items():
-        if name not in columns:
+        if name not in COLUMNS:
             console().print(f"{name}: {value:.4g}")
     console().print(counted(found.cycles, "cycle"))
+    tell_unstarted("", found.unstarted, len(found.runs))
+
+
+def _cell(figures: dict[str, float], column: str) -> str:
+    from stromboli.sim.simulation.metrics import OF_STARTED
+
+    if column in OF_STARTED and figures["unstarted"] == figures["jobs"]:
+        return "-"
+    return f"{figures[column]:.10g}" if column in COLUMNS[:2] else f"{figures[column]:.2f}"
+
+
+def tell_unstarted(where: str, reasons: dict[str, int], jobs: int) -> None:
+    """Say on standard error how many jobs never started, and why."""
+    from stromboli.sim.simulation.unstarted import in_short
+
+    if many := sum(reasons.values()):
+        say(f"note: {where}{many:,} of {counted(jobs, 'job')} never started, no wait counts them: {in_short(reasons)}")

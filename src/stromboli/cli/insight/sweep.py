@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from stromboli.cli.exits import BAD_INPUT, EPILOG, INTERRUPTED
-from stromboli.cli.insight.simulate import Form, LivesFile, Nodes, Period, Queues, Since, Span
+from stromboli.cli.insight.simulate import Form, LivesFile, Nodes, Period, Queues, Since, Span, jobs_of, tell_unstarted
 from stromboli.cli.options import Compatibility
 from stromboli.cli.terminal import console, counted, print_table, say, table
 
@@ -31,7 +31,7 @@ The same command goes on where an earlier one ended, however it ended.
     + EPILOG
 )
 REPORT_HELP = "Example: stromboli report out --to out.html\n\n" + EPILOG
-SHOWN = ("mean_wait", "p95_wait", "bounded_slowdown", "goodput", "evictions")
+SHOWN = ("unfinished", "mean_wait", "p95_wait", "bounded_slowdown", "goodput", "evictions")
 
 Traces = Annotated[list[Path], typer.Argument(metavar="TRACE...", help="Traces: SWF, Philly, openb or DLRM.")]
 Confs = Annotated[
@@ -56,7 +56,7 @@ def sweep(
     import stromboli.study.api as api
     from stromboli.study.sweeps.engines import usable_cpus
 
-    workloads = [api.read_trace(trace, nodes, form).window(span, since) for trace in traces]
+    workloads = [jobs_of(trace, nodes, form, since, span) for trace in traces]
     with _progress() as told:
         found = api.sweep(
             workloads, [api.Conf.of(one)._replace(compat=compat is not None) for one in conf or [""]],
@@ -85,7 +85,9 @@ def _numbers(text: str, option: str) -> list[int]:
         found = [int(part) for part in text.split(",")]
     except ValueError:
         raise typer.BadParameter("write a number, or numbers with commas between them", param_hint=option) from None
-    return found if len(found) > 1 or "," in text else list(range(found[0]))
+    if found[0] < 1 and "," not in text:
+        raise typer.BadParameter("write how many seeds, 1 or more, or which: 3,7", param_hint=option)
+    return found if "," in text else list(range(found[0]))
 
 
 def _loads(text: str) -> list[float]:
@@ -129,16 +131,22 @@ def _bar() -> Iterator[Callable[[int, int], object]]:
 
 
 def _show(found: Sweep) -> None:
-    from stromboli.sim.simulation.metrics import mean
+    from stromboli.sim.simulation.metrics import OF_STARTED, mean
 
     view = table("CONF", "LOAD", ">POINTS", *(f">{name.upper().replace('_', ' ')}" for name in SHOWN))
-    for load in sorted({one.title["load"] for one in found.results}):
+    loads = sorted({one.title["load"] for one in found.results})
+    for load in loads:
         for name in found.confs:
             values = {figure: found.values(name, figure, load) for figure in SHOWN}
-            cells = (f"{mean(each):.4g}" for each in values.values())
+            blank = OF_STARTED if found.unstarted_part(name, load) == 1 else ()
+            cells = ("-" if figure in blank else f"{mean(each):.4g}" for figure, each in values.items())
             view.add_row(name, f"{load:g}", str(len(values[SHOWN[0]])), *cells)
     print_table(console(), view)
     for problem in found.problems:
         say(f"error: {problem}")
+    for load in loads:
+        for name in found.confs:
+            jobs = int(sum(found.values(name, "jobs", load)))
+            tell_unstarted(f"{name} at load {load:g}: ", found.unstarted(name, load), jobs)
     whole = counted(len(found.plan["points"]), "point")
     console().print(f"{len(found.results)} of {whole} done; stromboli report {found.folder} shows them", soft_wrap=True)

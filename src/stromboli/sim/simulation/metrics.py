@@ -145,6 +145,7 @@ def mean_jain(accounts: Accounts) -> float:
 OF_JOBS: Final[Mapping[str, Callable[[Sequence[JobRun]], float]]] = {
     "jobs": len,
     "unfinished": lambda runs: sum(run.end is None for run in runs),
+    "unstarted": lambda runs: sum(run.start is None for run in runs),
     "failed": lambda runs: sum(run.failed for run in runs),
     "mean_wait": lambda runs: mean(map(wait, runs)),
     "median_wait": lambda runs: percentile(map(wait, runs), 0.5),
@@ -159,6 +160,9 @@ OF_JOBS: Final[Mapping[str, Callable[[Sequence[JobRun]], float]]] = {
     "gini_slowdown": gini_of_users,
 }
 """Figures of any set of jobs, all of a run or those of one queue; times in seconds, work in seconds of pods."""
+
+OF_STARTED: Final = frozenset({"mean_wait", "median_wait", "p95_wait", "bounded_slowdown", "goodput"})
+"""Figures that say nothing where no job has started."""
 
 
 def figures(runs: Sequence[JobRun], accounts: Accounts) -> dict[str, float]:

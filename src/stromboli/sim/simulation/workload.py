@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Final
 
 from stromboli.errors import ManifestError
-from stromboli.model.names import CPU, GPU, MEMORY
+from stromboli.model.names import CPU, EPHEMERAL_STORAGE, GPU, HUGE_PAGES_PREFIX, MEMORY, PODS
 from stromboli.model.resources import quantity
 from stromboli.model.values import duration
 from stromboli.sim.traces.trace_objects import Manifest, node, queue
@@ -171,14 +171,14 @@ class Workload:
     def capacity(self) -> dict[str, float]:
         """What all nodes offer together, by resource, in the base unit of each."""
         total: dict[str, float] = {}
-        for offer in map(_offer, self.objects):
+        for offer in map(offered_by, self.objects):
             for name, amount in offer.items():
                 total[name] = total.get(name, 0.0) + amount_of(amount)
         return total
 
 
-def _offer(body: Any) -> Mapping[str, str]:
-    """What an object offers, as quantities by resource: nothing unless it is a node."""
+def offered_by(body: Any) -> Mapping[str, str]:
+    """Quantities by resource that an object offers: none unless it is a node."""
     offer: Mapping[str, str] = body["status"]["allocatable"] if body["kind"] == "Node" else {}
     return offer
 
@@ -203,7 +203,12 @@ def text_of(amount: float) -> str:
 NODES: Final = re.compile(r"([1-9][0-9]{0,5})x(.+)")
 PART: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?(?:[KMGT]i)?)([a-z][\w./-]*)?")
 DAYS: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)d")
-SHORT: Final = {"cpu": CPU, "gpu": GPU, "memory": MEMORY, "mem": MEMORY}
+SHORT: Final = {"cpu": CPU, "cpus": CPU, "gpu": GPU, "memory": MEMORY, "mem": MEMORY}
+PLAIN_NAMES: Final = frozenset({PODS, EPHEMERAL_STORAGE, *SHORT})
+"""Names of resources that have no domain in front of them."""
+FORM: Final = (
+    "the form is COUNTxAMOUNT[+AMOUNT...][,COUNTx...], such as 552x96cpu+8gpu+512Gi or 10x4cpu+2example.com/card"
+)
 
 
 def nodes_of(text: str) -> Iterator[Manifest]:
@@ -211,18 +216,24 @@ def nodes_of(text: str) -> Iterator[Manifest]:
     for number, group in enumerate(text.split(",")):
         found = NODES.fullmatch(group.strip())
         if found is None:
-            raise ManifestError(f"{group!r} is no group of nodes; write e.g. 552x96cpu+8gpu+512Gi", object="--nodes")
-        offer = dict(map(_offered, found[2].split("+")))
+            raise _refused(text, f"{group!r} is no group of nodes")
+        offer = dict(_offered(part, text) for part in found[2].split("+"))
         for each in range(int(found[1])):
             yield node(f"node-{number}-{each:05d}", "", offer)
 
 
-def _offered(part: str) -> tuple[str, str]:
+def _offered(part: str, text: str) -> tuple[str, str]:
     found = PART.fullmatch(part)
     if found is None or not (found[2] or found[1].endswith("i")):
-        raise ManifestError(f"{part!r} is no amount; write e.g. 96cpu, 8gpu or 512Gi", object="--nodes")
+        raise _refused(text, f"{part!r} is no amount")
     name = found[2] or MEMORY
+    if not (name in PLAIN_NAMES or "/" in name or name.startswith(HUGE_PAGES_PREFIX)):
+        raise _refused(text, f"{part!r} is no amount, as {name} is no resource")
     return SHORT.get(name, name), found[1]
+
+
+def _refused(text: str, problem: str) -> ManifestError:
+    return ManifestError(f"{problem}; {FORM}", object=f"--nodes {text!r}")
 
 
 @lru_cache(4096)
@@ -244,7 +255,7 @@ def _seconds(length: float | str) -> float:
 
 def largest_node(objects: Iterable[Manifest], resource: str = CPU) -> float:
     """The most that a node offers of a resource; infinite without nodes."""
-    offers = [amount_of(_offer(each).get(resource, "0")) for each in objects if each["kind"] == "Node"]
+    offers = [amount_of(offered_by(each).get(resource, "0")) for each in objects if each["kind"] == "Node"]
     return max(offers, default=inf)
 
 

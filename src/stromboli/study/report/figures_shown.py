@@ -71,6 +71,7 @@ FIGURES: Final = {
         "Inequality of users", number, "0 if all users are slowed down alike, near 1 if one bears it all.",
         "Gini coefficient of users' mean bounded slowdowns",
     ),
+    "unstarted": Shown("Jobs never started", number, "Jobs that waits and slowdowns leave out.", "count"),
     "unfinished": Shown("Unfinished jobs", number, "Jobs that had not ended when nothing more could happen.", "count"),
 }  # fmt: skip
 """In the order in which tables show them."""

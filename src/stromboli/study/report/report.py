@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from html import escape
@@ -11,6 +12,7 @@ from statistics import fmean
 from typing import TYPE_CHECKING, Final
 
 from stromboli.errors import StudyError
+from stromboli.sim.simulation.unstarted import in_short
 from stromboli.study.report import plots
 from stromboli.study.report.figures_shown import HEADLINES, chosen, shown
 from stromboli.study.report.statistics import Interval, interval, paired
@@ -131,6 +133,20 @@ class _Trace:
             yield "One seed cannot tell whether a difference is chance; take ten or more."
         if any(one.figures["unfinished"] for one in self.results):
             yield "Some jobs never ended; waits count those that started."
+        yield from (self._unstarted(conf, load) for conf in self.confs for load in self.loads if self._lost(conf, load))
+
+    def _lost(self, conf: str, load: float) -> int:
+        return int(sum(self.values(conf, load, "unstarted")))
+
+    def _unstarted(self, conf: str, load: float) -> str:
+        reasons = Counter[str]()
+        for one in self.of(conf, load):
+            reasons.update(one.unstarted)
+        jobs = int(sum(self.values(conf, load, "jobs")))
+        return escape(
+            f"{conf} at load {load:g} never started {self._lost(conf, load):,} of {jobs:,} jobs, which its waits and "
+            f"slowdowns leave out: {in_short(reasons)}."
+        )
 
     def _is_shown(self, conf: str, load: float, name: str) -> bool:
         """Whether a difference is more than chance, as far as the seeds can tell."""
@@ -140,7 +156,7 @@ class _Trace:
     def _sentence(self, conf: str, load: float, name: str) -> str:
         told, change = shown(name), self.difference(conf, load, name)
         base, new = (fmean(self.values(one, load, name) or [0.0]) for one in (self.confs[0], conf))
-        word = _verdict(name, change.mean)
+        word = self._word(conf, load, name, change.mean)
         part = f", {100 * change.mean / base:+.0f} %" if base else ""
         sure = f", 95 % sure within ± {told.form(change.half)}" if change.half else ""
         return f'{told.title}: <span class="{word}">{told.form(new)}</span> instead of {told.form(base)}{part}{sure}'
@@ -168,7 +184,13 @@ class _Trace:
         form, found = shown(name).form, interval(self.values(conf, load, name))
         text = form(found.mean) + (f" ± {form(found.half)}" if found.half else "")
         change = self.difference(conf, load, name)
-        return f'<span class="{_verdict(name, change.mean)}">{text}</span>' if change.differs else text
+        return f'<span class="{self._word(conf, load, name, change.mean)}">{text}</span>' if change.differs else text
+
+    def _word(self, conf: str, load: float, name: str, change: float) -> str:
+        """Whether a change is good or bad; none is good of a configuration that never starts more jobs."""
+        word = _verdict(name, change)
+        more = self._lost(conf, load) > self._lost(self.confs[0], load)
+        return "quiet" if more and word == "good" else word
 
     def _queues(self) -> Iterator[str]:
         jobs: dict[str, float] = {}

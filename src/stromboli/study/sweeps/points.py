@@ -15,6 +15,7 @@ import msgspec
 
 from stromboli.errors import in_words
 from stromboli.sim.simulation.lives import PLAIN, Lives
+from stromboli.sim.simulation.unstarted import startable
 from stromboli.sim.simulation.workload import Workload
 from stromboli.study.conf import Conf
 from stromboli.study.simulating import simulate
@@ -86,9 +87,10 @@ def run_point(point: Point) -> Outcome:
 
     options = point.options
     try:
-        workload = point.workload.scaled(point.load, point.seed)
+        workload = startable(point.workload.scaled(point.load, point.seed))
         run = simulate(workload, point.conf, period=options.period, seed=point.seed, lives=options.lives)
         notes = {"point": point.title, "figures": run.metrics, "queues": run.by_queue, "samples": run.samples.rows}
+        notes["unstarted"] = run.unstarted
         return Outcome(parquet_bytes(run.jobs, {name: json.dumps(note) for name, note in notes.items()}))
     except Exception as error:  # noqa: BLE001  # whatever fails is what came of this point; the others go on
         return Outcome(problem=in_words(error))

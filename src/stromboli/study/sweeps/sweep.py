@@ -75,19 +75,40 @@ class Sweep:
     def best(self, figure: str, at_most: Mapping[str, float] | None = None) -> str:
         """The configuration whose mean of a figure is best, of those whose means stay within ``at_most``.
 
-        Raises StudyError where none does, or where no point has the figure.
+        Figures leave out jobs that never started, so a configuration that leaves more of them unstarted than another
+        one is not compared.  Raises StudyError where none stays within, where no point has the figure, or where no
+        configuration started any job.
         """
         limits = dict(at_most or {})
         known = {name for one in self.results for name in one.figures}
         if unknown := sorted({figure, *limits} - known):
             raise StudyError(f"no figure {unknown[0]!r}; there are {', '.join(sorted(known))}")
-        fit = [name for name in self.confs if all(mean(self.values(name, key)) <= most for key, most in limits.items())]
+        some = self._that_start_most()
+        fit = [name for name in some if all(mean(self.values(name, key)) <= most for key, most in limits.items())]
         if not fit:
             raise StudyError(
                 "no configuration stays within " + ", ".join(f"{key} {most:g}" for key, most in limits.items())
             )
         sign = -1 if more_is_better(figure) else 1
         return min(fit, key=lambda name: sign * mean(self.values(name, figure)))
+
+    def _that_start_most(self) -> list[str]:
+        """The configurations that have points and leave the smallest part of their jobs unstarted."""
+        parts = {name: self.unstarted_part(name) for name in self.confs if self.values(name, "jobs")}
+        least = min(parts.values())
+        if least == 1:
+            raise StudyError("no configuration started any job, so none is best; stromboli simulate says why")
+        return [name for name, part in parts.items() if part == least]
+
+    def unstarted_part(self, conf: str, load: float | None = None) -> float:
+        """The part of the jobs that a configuration never started, of one load or all of them."""
+        jobs = sum(self.values(conf, "jobs", load))
+        return sum(self.values(conf, "unstarted", load)) / jobs if jobs else 0.0
+
+    def unstarted(self, conf: str, load: float) -> dict[str, int]:
+        """How many jobs a configuration never started at a load, by why."""
+        found = (one for one in self.results if (one.title["conf"], one.title["load"]) == (conf, load))
+        return dict(sum((Counter(one.unstarted) for one in found), Counter[str]()))
 
     def report(self, file: str | Path) -> Path:
         """Write a report as one HTML file.  Raises StudyError and OSError."""
@@ -98,13 +119,17 @@ class Sweep:
 
 @dataclass(frozen=True)
 class Result:
-    """A point that is done: its titles, its figures, those of its queues, and its samples over time."""
+    """A point that is done: its titles, its figures, those of its queues, and its samples over time.
+
+    ``unstarted`` says how many jobs never started, by why.
+    """
 
     title: Mapping[str, Any]
     file: Path
     figures: dict[str, float]
     queues: dict[str, dict[str, float]]
     samples: list[Row]
+    unstarted: dict[str, int]
 
     @property
     def jobs(self) -> Table:
@@ -114,8 +139,8 @@ class Result:
 
 def _result(point: Mapping[str, Any], file: Path) -> Result:
     notes = needed("pyarrow.parquet").read_schema(file).metadata
-    figures, queues, samples = (json.loads(notes[name]) for name in (b"figures", b"queues", b"samples"))
-    return Result({key: value for key, value in point.items() if key != "key"}, file, figures, queues, samples)
+    found = (json.loads(notes.get(name, b"{}")) for name in (b"figures", b"queues", b"samples", b"unstarted"))
+    return Result({key: value for key, value in point.items() if key != "key"}, file, *found)
 
 
 def more_is_better(figure: str) -> bool:
