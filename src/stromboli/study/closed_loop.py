@@ -12,6 +12,7 @@ from concurrent.futures import Future
 from typing import Final, NamedTuple
 
 from stromboli.cluster.files.written import Manifest
+from stromboli.errors import NotFoundError, StudyError
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.model.names import CPU, GPU
@@ -23,6 +24,7 @@ from stromboli.sim.simulation.workload import Workload
 from stromboli.sim.world import SimChange, key_of
 from stromboli.study.recorded.history import History
 from stromboli.study.recorded.trace import RecordedTrace, recorded_trace
+from stromboli.study.story import missing_job
 from stromboli.study.sweeps.engines import PROCESSES, executor
 
 MOST_SAID: Final = 50
@@ -203,6 +205,16 @@ class ClosedLoop:
         )  # fmt: skip
 
     # ------------------------------------------------------------------ what it says
+
+    def need_job(self, key: str | None) -> None:
+        """Raise NotFoundError or StudyError where a job, or with None any job, is not among those that are compared."""
+        if any(key in (None, row.job) for row in self.jobs):
+            return
+        if key is None:
+            raise StudyError("nothing is compared: the record saw no job there from its beginning")
+        if key in self.own.runs:
+            raise StudyError(f"job {key} is not compared: a part of it happened while nothing was recorded")
+        raise NotFoundError("job", key, message=missing_job(key))
 
     def tells(self, row: JobRow) -> bool:
         """Whether the difference is beyond the model's error."""

@@ -38,6 +38,8 @@ class Row(NamedTuple):
 class PolicyDiff:
     """Compares recorded cycles with those of ``config``; ``rows`` are the differences, ``cycles`` counts.
 
+    ``jobs`` are the uids of all that were there meanwhile.
+
     What one side decides again and again, as the other one never does it, counts once.
     """
 
@@ -48,6 +50,7 @@ class PolicyDiff:
         self._seen: set[Decision] = set()
         self.rows: list[Row] = []
         self.cycles = 0
+        self.jobs: set[str] = set()
 
     def read(self, segment: Segment, until: float = float("inf")) -> bool:
         """Compare a segment; False once a cycle begins later than ``until``.  Raises RecordError."""
@@ -56,6 +59,7 @@ class PolicyDiff:
 
     def _run(self, moment: SeenMoment) -> None:
         if moment.cut.now >= self._since:
+            self.jobs.update(moment.rim.state.jobs)
             config = replace(self._config, features=moment.config.features, sampling=moment.config.sampling)
             cut = moment.cut
             self._last = moment, run_cycle(moment.snapshot, config, self._reading.registry, cut.now, cut.seed)

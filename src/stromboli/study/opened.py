@@ -24,7 +24,7 @@ from stromboli.study.diff import PolicyDiff
 from stromboli.study.past import Past
 from stromboli.study.recorded.history import History
 from stromboli.study.recorded.trace import recorded_trace
-from stromboli.study.replay import Difference, Replay, read_span
+from stromboli.study.replay import Difference, Replay, need_cycles, read_span
 from stromboli.study.report.plots import waits
 from stromboli.study.simulating import objects_in
 from stromboli.study.story import Span
@@ -141,10 +141,14 @@ class Record:
         return recorded_trace(self._history(since, until), self.folder.name).workload
 
     def replay(self, since: Time = 0.0, until: Time = inf) -> Replayed:
-        """Run the cycles once more and compare every plan, up to the first that differs."""
+        """Run the cycles once more and compare every plan, up to the first that differs.
+
+        Raises StudyError where there is no cycle that can be compared.
+        """
         begin = self._time(since)
         found = Replay(self.registry, since=begin)
         read_span(self.folder, begin, self._time(until), found.read)
+        found.check(self.folder)
         return Replayed(found.equal, found.outside, found.difference)
 
     def explain(self, job: str, since: Time = 0.0, until: Time = inf) -> Explained:
@@ -154,10 +158,14 @@ class Record:
         return Explained(spans, list(past.explained()))
 
     def each_cycle(self, conf: str | Path | Conf, since: Time = 0.0, until: Time = inf) -> Table:
-        """In which binds and evictions each recorded cycle differs with another configuration.  Raises ConfigError."""
+        """In which binds and evictions each recorded cycle differs with another configuration.
+
+        Raises ConfigError, and StudyError where there is no cycle.
+        """
         begin = self._time(since)
         found = PolicyDiff(Conf.of(conf).config(self.registry), self.registry, begin)
         read_span(self.folder, begin, self._time(until), found.read)
+        need_cycles(self.folder, found.cycles)
         return Table([row._asdict() for row in found.rows])
 
     def diff(

@@ -13,7 +13,7 @@ from stromboli.builtin import full_registry
 from stromboli.cluster.rim import Change, Cut, Rim
 from stromboli.cluster.state import ClusterState
 from stromboli.cycle import run_cycle
-from stromboli.errors import RecordError, SnapshotError
+from stromboli.errors import RecordError, SnapshotError, StudyError
 from stromboli.framework.config.config import Config
 from stromboli.framework.config.registry import Registry
 from stromboli.framework.config.sampling import Sampling
@@ -82,6 +82,15 @@ def read_span(record: Path, since: float, until: float, read: Callable[[Segment,
     for segment in segments(record, since):
         if not read(segment, until):
             return
+
+
+def need_cycles(record: Path, cycles: int) -> None:
+    """Raise StudyError where a part of a record held no cycle, so that nothing was compared."""
+    if not cycles:
+        raise StudyError(
+            f"{record}: that part of the record holds no cycle with its plan, so nothing was compared; "
+            "stromboli record info says which times it holds"
+        )
 
 
 class Reading:
@@ -241,6 +250,15 @@ class Replay:
         else:
             self.difference = Difference(
                 moment.segment.path, moment.entry, moment.cut.now, list(differing(planned, now))
+            )
+
+    def check(self, record: Path) -> None:
+        """Raise StudyError where no plan was compared: there was no cycle, or none that can be replayed."""
+        if self.difference is None and not self.equal:
+            need_cycles(record, self.outside)
+            raise StudyError(
+                f"{record}: none of the cycles there can be replayed, as their plugins asked what no record holds; "
+                "nothing was compared"
             )
 
     def debug(self) -> None:

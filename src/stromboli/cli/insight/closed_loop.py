@@ -26,7 +26,7 @@ def compare(
     """Print what ``config`` would have made of the record's jobs; whether anything is beyond the model's error.
 
     With more than one of ``workers`` both simulations run at the same time.
-    Raises RecordError, ManifestError and OSError.
+    Raises RecordError, ManifestError, OSError, and NotFoundError or StudyError where ``job`` is not compared.
     """
     from stromboli.study.closed_loop import ClosedLoop
     from stromboli.study.recorded.history import History
@@ -37,6 +37,7 @@ def compare(
         history = History(record, registry, *span).read()
         objects = objects_in(queues) if queues is not None else ()
         found = ClosedLoop(history, config, registry, objects, tell, workers)
+    found.need_job(job)
     _show_error(found)
     _show_queues(found)
     for title, rows in (("wait longer", found.losers(SHOWN)), ("wait less", found.winners(SHOWN))):

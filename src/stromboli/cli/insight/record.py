@@ -114,16 +114,21 @@ def replay(
         bool, typer.Option("--pdb", help="Step through the cycle that differs, or the last one, in Python's debugger.")
     ] = False,
 ) -> None:  # fmt: skip
-    """Run recorded cycles once more and compare their plans; ends with 1 at the first that differs, and shows it."""
+    """Run recorded cycles once more and compare their plans; ends with 1 at the first that differs, and shows it.
+
+    Where nothing is there to compare, or no such job, it ends with 2.
+    """
     from stromboli.builtin import full_registry
     from stromboli.cli.plan import LogForm, observer_of
     from stromboli.study.replay import Replay, read_span
-    from stromboli.study.story import Story
+    from stromboli.study.story import Story, missing_job
 
     story = None if job is None else Story(job)
-    found = Replay(full_registry(plugins_dir or ""), story=story, since=_time(since, 0.0))
+    begin, end = _times(since, until)
+    found = Replay(full_registry(plugins_dir or ""), story=story, since=begin)
     found.observer = observer_of(verbosity, LogForm.text, lambda: found.now)
-    read_span(record, _time(since, 0.0), _time(until, float("inf")), found.read)
+    read_span(record, begin, end, found.read)
+    found.check(record)
     for span in story.spans if story is not None else ():
         console().print(str(span), highlight=False, soft_wrap=True)
     outside = f", {found.outside} not replayable" if found.outside else ""
@@ -134,6 +139,8 @@ def replay(
         found.debug()
     if found.difference is not None:
         raise typer.Exit(WAITING)
+    if story is not None and not story.was_there:
+        raise NotFoundError("job", story.uid, message=missing_job(story.uid))
 
 
 def _show(found: Difference) -> None:
@@ -170,7 +177,8 @@ def diff(
     """
     from stromboli.builtin import full_registry
     from stromboli.study.diff import PolicyDiff
-    from stromboli.study.replay import read_span
+    from stromboli.study.replay import need_cycles, read_span
+    from stromboli.study.story import missing_job
 
     if closed_loop:
         more = compat, plugins_dir, queues, into, workers
@@ -178,8 +186,12 @@ def diff(
     if queues is not None or into is not None or workers:
         raise typer.BadParameter("goes with --closed-loop", param_hint="--queues, --into, --workers")
     registry = full_registry(plugins_dir or "")
-    found = PolicyDiff(registry.configured(conf, compat=compat is not None), registry, _time(since, 0.0))
-    read_span(record, _time(since, 0.0), _time(until, float("inf")), found.read)
+    begin, end = _times(since, until)
+    found = PolicyDiff(registry.configured(conf, compat=compat is not None), registry, begin)
+    read_span(record, begin, end, found.read)
+    need_cycles(record, found.cycles)
+    if job is not None and job not in found.jobs:
+        raise NotFoundError("job", job, message=missing_job(job))
     rows = [row for row in found.rows if job in (None, row.job)]
     _show_rows(rows)
     console().print(f"{counted(len(rows), 'difference')} in {counted(found.cycles, 'cycle')}")
@@ -209,14 +221,15 @@ def _compare(
     compat, plugins_dir, queues, into, workers = more
     registry = full_registry(plugins_dir or "")
     config = registry.configured(conf, compat=compat is not None)
-    times = _time(span[0], 0.0), _time(span[1], float("inf"))
-    return compare(record, config, registry, times, queues, job, into, workers or usable_cpus())
+    return compare(record, config, registry, _times(*span), queues, job, into, workers or usable_cpus())
 
 
-def _time(text: str | None, otherwise: float) -> float:
+def _times(since: str | None, until: str | None) -> tuple[float, float]:
+    """The times that options state, else all times."""
     from stromboli.cli.options import time_of
 
-    return otherwise if text is None else time_of(text)
+    begin = time_of(since) if since is not None else 0.0
+    return begin, time_of(until) if until is not None else float("inf")
 
 
 def explain_past(record: str, job: str, since: str, until: str) -> None:
@@ -225,7 +238,7 @@ def explain_past(record: str, job: str, since: str, until: str) -> None:
     from stromboli.cli.explain_view import show_explanation
     from stromboli.study.past import Past
 
-    past = Past(Path(record), job, full_registry(""), _time(since or None, 0.0), _time(until or None, float("inf")))
+    past = Past(Path(record), job, full_registry(""), *_times(since or None, until or None))
     told = past.spans()
     if not any(span.pods for span in told):
         raise NotFoundError("job", job, message=f"there is no job {job} in that part of the record")
