@@ -194,6 +194,26 @@ def test_an_unexpected_error_is_a_sentence_too(
         main(["plan", m.write(tmp_path, [m.node("n1")])])
 
 
+@pytest.mark.parametrize(
+    ("command", "option"),
+    [
+        (["plan"], "--now"),
+        (["eta", "--record", "rec"], "--at"),
+        (["replay", "rec"], "--from"),
+        (["replay", "rec"], "--until"),
+        (["diff", "rec", "--conf", ""], "--from"),
+        (["diff", "rec", "--conf", "", "--closed-loop"], "--until"),
+        (["job", "explain", "a", "--record", "rec"], "--from"),
+        (["job", "explain", "a", "--record", "rec"], "--to"),
+    ],
+)
+def test_a_wrong_time_is_told_of_its_option(
+    command: list[str], option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([*command, option, "soon"]) == 2
+    assert f"Invalid value for {option}: 'soon' is no time" in " ".join(capsys.readouterr().err.split())
+
+
 def test_an_interrupt_that_no_command_hears_is_no_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt

@@ -12,7 +12,7 @@ from stromboli.cli.main import main
 from stromboli.errors import NotFoundError, StudyError
 from stromboli.journal.entries import Planned
 from stromboli.study.closed_loop import ClosedLoop
-from stromboli.study.history import History
+from stromboli.study.recorded.history import History
 from stromboli.study.replay import Replay
 from tests.support.filled_record import filled_record as filled_record
 from tests.support.live_world import PREEMPTING

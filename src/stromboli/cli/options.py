@@ -83,8 +83,8 @@ def settings_of(
     return Settings(config or "", compat is not None, lenient, plugins or "", seed, gates)
 
 
-def time_of(text: str | None) -> float:
-    """Seconds since 1970: of an RFC 3339 time, of a number, or the present."""
+def time_of(text: str | None, option: str) -> float:
+    """Seconds since 1970: of an RFC 3339 time, of a number, or the present; a mistake is told of ``option``."""
     from stromboli.model.values.times import moment
 
     if text is None:
@@ -97,5 +97,5 @@ def time_of(text: str | None) -> float:
         return moment(text)
     except ValueError:
         raise typer.BadParameter(
-            f"{text!r} is no time; write e.g. 2026-03-01T08:00:00Z or 1772352000", param_hint="--now"
+            f"{text!r} is no time; write e.g. 2026-03-01T08:00:00Z or 1772352000", param_hint=option
         ) from None

@@ -115,10 +115,10 @@ def plan(
     if strict:
         refuse_arguments(loaded, registry)
     say_some("warning", [f"{loaded.source}:{c.line}: {c.told}" for c in loaded.complaints])
+    observer, moment = observer_of(verbosity, log_format), time_of(now, "--now")
     planning = Planning(
-        loaded, registry, now=time_of(now), seed=seed or 0, strict=strict, observer=observer_of(verbosity, log_format),
-        grouping=OwnerGroups(),
-    )  # fmt: skip
+        loaded, registry, now=moment, seed=seed or 0, strict=strict, observer=observer, grouping=OwnerGroups()
+    )
     with progress() as told:
         planning.load(_files(files), told)
     planning.shard(scheduler_sharding_mode.value, scheduler_sharding_name)

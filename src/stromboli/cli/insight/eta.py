@@ -101,7 +101,7 @@ def predicted(record: Path, file: Path | None, until: str, plugins: str = "") ->
     from stromboli.study.learning import learned
     from stromboli.study.submitting import fitting, submitted, withheld
 
-    learner, moment = learned(record, full_registry(plugins), time_of(until) if until else float("inf"))
+    learner, moment = learned(record, full_registry(plugins), time_of(until, "--at") if until else float("inf"))
     planning, jobs = submitted(moment, full_registry(plugins), file, OwnerGroups())
     scene = scene_of(planning.state, moment.cut.now, learner.began, learner.rules)
     planning.run()

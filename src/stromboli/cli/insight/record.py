@@ -224,12 +224,12 @@ def _compare(
     return compare(record, config, registry, _times(*span), queues, job, into, workers or usable_cpus())
 
 
-def _times(since: str | None, until: str | None) -> tuple[float, float]:
-    """The times that options state, else all times."""
+def _times(since: str | None, until: str | None, last: str = "--until") -> tuple[float, float]:
+    """The times that the options ``--from`` and ``last`` state, else all times."""
     from stromboli.cli.options import time_of
 
-    begin = time_of(since) if since is not None else 0.0
-    return begin, time_of(until) if until is not None else float("inf")
+    begin = time_of(since, "--from") if since is not None else 0.0
+    return begin, time_of(until, last) if until is not None else float("inf")
 
 
 def explain_past(record: str, job: str, since: str, until: str) -> None:
@@ -238,7 +238,7 @@ def explain_past(record: str, job: str, since: str, until: str) -> None:
     from stromboli.cli.explain_view import show_explanation
     from stromboli.study.past import Past
 
-    past = Past(Path(record), job, full_registry(""), *_times(since or None, until or None))
+    past = Past(Path(record), job, full_registry(""), *_times(since or None, until or None, "--to"))
     told = past.spans()
     if not any(span.pods for span in told):
         raise NotFoundError("job", job, message=f"there is no job {job} in that part of the record")
