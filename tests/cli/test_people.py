@@ -174,6 +174,14 @@ def test_job_explain(server: MemoryServer, capsys: pytest.CaptureFixture[str]) -
     assert server.bindings == [], "nothing of it is carried out"
 
 
+@pytest.mark.parametrize("option", ["--from", "--to"])
+def test_times_of_a_record_are_refused_without_one(
+    server: MemoryServer, capsys: pytest.CaptureFixture[str], option: str
+) -> None:
+    assert main(["job", "explain", "-N", "big", "-n", "ns", option, "2026-11-20T10:00:00Z"]) == 2
+    assert "goes with --record" in capsys.readouterr().err
+
+
 def test_a_job_is_explained_before_it_has_pods(server: MemoryServer, capsys: pytest.CaptureFixture[str]) -> None:
     server.put("nodes", node("n1", cpu=4))
     meta = {"name": "train-uid-of-train", "namespace": "default"}

@@ -231,6 +231,8 @@ def explain(
 
         explain_past(record, f"{namespace}/{name}", since, until)
         return
+    if since or until:
+        raise typer.BadParameter("goes with --record DIR", param_hint="--from, --to")
 
     async def story(client: Client) -> tuple[Planning, str]:
         return await planned(client, config), await _group_name(client, namespace, name)
