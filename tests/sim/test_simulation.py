@@ -187,6 +187,7 @@ def test_formats(tmp_path):
     [
         ("a.swf", "1 2 3\n", "1x1cpu", "line 1.*3 fields; a job has 18"),
         ("a.swf", SWF.replace("7", "seven"), "1x1cpu", "line 1.*seven"),
+        ("a.swf", f"; log\n{SWF}\n\n{SWF}\n", "1x1cpu", "a.swf, line 4: job 7 stands in line 2, too"),
         ("a.swf", SWF, "1cpu", "no group of nodes"),
         ("a.swf", SWF, "1x1", "no amount"),
         ("a.csv", "a,b\n", "1x1cpu", "none of swf, philly, openb, dlrm"),
@@ -198,6 +199,19 @@ def test_what_is_wrong_is_named(tmp_path, name, text, nodes, told):
     (trace := tmp_path / name).write_text(text, encoding="utf-8")
     with pytest.raises(ManifestError, match=told):
         read_trace(trace, nodes)
+
+
+def test_lines_about_parts_of_a_job_are_left_out(tmp_path):
+    """A log says the whole of a job that was stopped and went on, then each part; a line of one that never ran, too."""
+    never, parts = SWF.replace(" 5 ", " -1 "), [SWF.replace(" 1 4 ", f" {status} 4 ") for status in (2, 3)]
+    (trace := tmp_path / "a.swf").write_text("\n".join([never, SWF, never, *parts]), encoding="utf-8")
+    assert [job.runtime for job in read_trace(trace, "1x9cpu").jobs] == [5]
+
+
+def test_long_numbers_stay_apart(tmp_path):
+    numbers = ("1234567", "1234568")
+    (trace := tmp_path / "a.swf").write_text("\n".join(SWF.replace("7 ", f"{one} ", 1) for one in numbers))
+    assert [job.name for job in read_trace(trace, "1x9cpu").jobs] == [f"job-{one}" for one in numbers]
 
 
 def test_windows_loads_and_nodes():

@@ -29,13 +29,11 @@ def read_swf(path: Path) -> Workload:
     """
     jobs = []
     for row in swf.rows(path):
-        cores = int(row[swf.ALLOCATED] if row[swf.ALLOCATED] > 0 else row[swf.REQUESTED])
-        if cores > 0 and row[swf.RUNTIME] >= 0 and row[swf.SUBMIT] >= 0:
-            user = "" if row[swf.USER] < 0 else f"user-{row[swf.USER]:g}"
-            where = f"queue-{row[swf.QUEUE]:g}" if row[swf.QUEUE] > 0 else "default"
-            pods = pods_of(cores, cores, CPU)
-            name = f"job-{row[swf.NUMBER]:g}"
-            jobs.append(SimJob(name, row[swf.SUBMIT], row[swf.RUNTIME], pods, where, user, divides=CPU))
+        user = "" if row[swf.USER] < 0 else f"user-{row[swf.USER]:.15g}"
+        where = f"queue-{row[swf.QUEUE]:.15g}" if row[swf.QUEUE] > 0 else "default"
+        pods = pods_of(swf.cores(row), swf.cores(row), CPU)
+        name = f"job-{row[swf.NUMBER]:.15g}"
+        jobs.append(SimJob(name, row[swf.SUBMIT], row[swf.RUNTIME], pods, where, user, divides=CPU))
     return Workload(path.name, in_order(jobs))
 
 
