@@ -119,3 +119,4 @@ def test_a_bad_row_is_named_by_file_and_line(tmp_path: Path, capsys: pytest.Capt
     files = [str(tmp_path / "nodes.csv"), str(tmp_path / "pods.csv")]
     assert main(["import", "openb", *files, "-o", str(tmp_path / "out")]) == 2
     assert "nodes.csv" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()

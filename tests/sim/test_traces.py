@@ -377,6 +377,9 @@ def test_an_error_half_way_leaves_the_directory_as_it_was(openb: Importer, tmp_p
 def test_a_kind_without_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ManifestError, match="Secret: no file takes this kind"):
         write_manifests([{"kind": "Secret"}], tmp_path)
+    with pytest.raises(ManifestError):
+        write_manifests([{"kind": "Secret"}], tmp_path / "new" / "folder")
+    assert not (tmp_path / "new").exists()
 
 
 # ---------------------------------------------------------------- the published files

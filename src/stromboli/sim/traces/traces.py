@@ -6,7 +6,7 @@ The traces themselves are no part of the package; the importers read the files t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -42,9 +42,28 @@ def write_manifests(manifests: Iterable[Manifest], directory: Path) -> dict[str,
 
     Each file is a stream of YAML documents. One that would be empty is taken away, so that nothing of an earlier import
     remains. They take their names only when all manifests are written: an importer's error leaves the directory as it
-    was. Raises ManifestError for a kind that has no file, and what the iterable or the disk raises.
+    was, or none where there was none. Raises ManifestError for a kind that has no file, and what the iterable or the
+    disk raises.
     """
+    with made(directory):
+        return _write_all(manifests, directory)
+
+
+@contextmanager
+def made(directory: Path) -> Iterator[None]:
+    """A directory that is there meanwhile; after an error those that were made for it are gone, if they are empty."""
+    missing = [one for one in (directory, *directory.parents) if not one.exists()]
     directory.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):
+            for one in missing:
+                one.rmdir()
+        raise
+
+
+def _write_all(manifests: Iterable[Manifest], directory: Path) -> dict[str, int]:
     parts = {kind: directory / f".{name}.partial" for kind, name in FILES.items()}
     try:
         counts = write_parts(manifests, parts)
