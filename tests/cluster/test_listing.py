@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import NamedTuple
 
 import msgspec
@@ -14,8 +15,9 @@ from stromboli.cluster.events import Deleted, Modified
 from stromboli.cluster.listing import Listing
 from stromboli.cluster.objects import from_value
 from stromboli.cluster.state import ClusterState
+from stromboli.framework.books.candidates import jobs_by_priority
 from stromboli.framework.books.phases import unsettled
-from stromboli.model.job import Job, JobFacts
+from stromboli.model.job import BOUND, PENDING, RUNNING, Job, JobFacts
 from stromboli.testing.builders import Manifest, node, pod, pod_group, queue, state
 
 QUEUES = ("a", "b", "c")
@@ -45,8 +47,10 @@ STEPS = st.lists(
 
 
 def _facts(uid: str, step: Step) -> JobFacts:
-    group = msgspec.structs.replace(Job(uid).facts.group, created=step.created)
-    return JobFacts(group, step.queue)
+    group = msgspec.structs.replace(Job(uid).facts.group, created=step.created, evicted_whole=step.created == 3)
+    facts = JobFacts(group, step.queue)
+    facts.priority = step.created % 2
+    return facts
 
 
 class _Jobs:
@@ -65,7 +69,9 @@ class _Jobs:
                 self.queues ^= {step.queue}
                 self.listing.regroup()
         elif step.what == "come":
-            self._set(Job(uid, _facts(uid, step)))
+            job = Job(uid, _facts(uid, step))
+            job.index = {RUNNING: {}} if step.created else {}
+            self._set(job)
             self.listing.move(uid)
         elif uid in self.jobs:
             self._change(uid, step)
@@ -77,10 +83,13 @@ class _Jobs:
         elif step.what == "change":
             job = self.jobs[uid].copy()
             job.facts = _facts(uid, step)
+            job.index = {RUNNING: {}} if step.number % 2 else {PENDING: {}}
             self._set(job)
             self.listing.move(uid)
         elif step.what == "replace":
-            self._set(self.jobs[uid].copy())
+            job = self.jobs[uid].copy()
+            self._set(job)
+            job.index = {BOUND: {}} if step.created else {}  # it changes until it is shown
         else:
             self.jobs[uid].settled = True
 
@@ -119,6 +128,21 @@ def test_open_jobs_leave_no_job_out_that_is_not_settled(there: Sequence[Step], s
             among = one.listing.open_jobs()
             assert list(unsettled(shown, among)) == list(unsettled(shown))
             assert sum(bool(shown[uid].settled) for uid in among) <= len(QUEUES)
+
+
+@given(STEPS, STEPS)
+def test_jobs_by_priority_are_those_that_would_be_found_from_scratch(
+    there: Sequence[Step], steps: Sequence[Step]
+) -> None:
+    one, kept = _Jobs(there), list[tuple[object, object]]()
+    for step in steps:
+        one.take(step)
+        if step.shows:
+            shown, _, _ = one.listing.shown(one.jobs, one.queues, ())
+            found = one.listing.by_priority()
+            assert found == jobs_by_priority(shown)
+            kept.append((found, deepcopy(found)))
+    assert all(found == before for found, before in kept), "what a snapshot has seen stays"
 
 
 def test_failed_jobs_are_left_out() -> None:

@@ -7,7 +7,7 @@ import pytest
 from msgspec import structs
 
 from stromboli.framework.books import candidates
-from stromboli.framework.books.candidates import Candidates, Columns, gives_single_tasks
+from stromboli.framework.books.candidates import Candidates, Columns
 from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.model.snapshot import Evictable, NodeTasks
@@ -173,7 +173,7 @@ def test_the_tasks_of_nodes_are_looked_at_once_and_only_for_a_job_that_is_named(
     with cluster().open() as session:
         found = fresh(session)
         monkeypatch.setattr(NodeTasks, "evictable", property(counted))
-        assert found.jobs_by_priority == {("default", 0): ["default/a", "default/b"]}
+        assert found.jobs_by_priority == {("default", 0): dict.fromkeys(["default/a", "default/b"])}
         assert found.reach_of([], bound=True, only_best_effort=False).count.tolist() == [0, 0]
         assert looks == []
         assert found.reach_of(["default/a"], bound=True, only_best_effort=False).count.tolist() == [1, 1]
@@ -196,7 +196,8 @@ def test_the_jobs_of_which_single_tasks_may_go_have_bound_or_running_tasks() -> 
     with bench.open() as session:
         found = session.candidates
         jobs = session.jobs.values()
-        assert [job.name for job in jobs if gives_single_tasks(job)] == ["a", "e", "f"]
-        assert found.jobs_by_priority == {("default", 0): ["default/a", "default/e"], ("default", 7): ["default/f"]}
+        assert [job.name for job in jobs if job.gives_single_tasks()] == ["a", "e", "f"]
+        groups = {group: list(uids) for group, uids in found.jobs_by_priority.items()}
+        assert groups == {("default", 0): ["default/a", "default/e"], ("default", 7): ["default/f"]}
         of = found.reach_of(["default/a", "default/f"], bound=True, only_best_effort=False)
         assert (of.count.tolist(), list(found.numbers)) == ([1, 1], ["default/a", "default/b", "default/e"])

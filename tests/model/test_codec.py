@@ -59,7 +59,7 @@ def a_cluster() -> Snapshot:
     return found
 
 
-DERIVED = {"_labels", "_changing", "states", "moves", "open_jobs", "holdings"}
+DERIVED = {"_labels", "_changing", "states", "moves", "open_jobs", "holdings", "jobs_by_priority"}
 """Slots that hold nothing of their own: what is made when it is needed, views of other slots, counts of changes."""
 
 

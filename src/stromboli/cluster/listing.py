@@ -10,10 +10,12 @@ from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
 from stromboli.model.job import Job
-from stromboli.model.snapshot import Holdings
+from stromboli.model.snapshot import Holdings, JobsByPriority
 
 Place = tuple[int, str]
 """When a job was created, and its uid: older first."""
+Group = tuple[str, int]
+"""The queue and the priority of jobs of which single tasks may be evicted."""
 
 
 class Shown(NamedTuple):
@@ -34,7 +36,10 @@ class Listing:
     apart, so that a cycle need not ask every job.
     """
 
-    __slots__ = ("_first", "_held", "_lent", "_listed", "_moved", "_open", "_order", "_places", "_queueless")
+    __slots__ = (
+        "_changed", "_first", "_group_of", "_groups", "_held", "_lent", "_listed", "_moved", "_open", "_order",
+        "_places", "_queueless",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._order: list[Place] | None = None
@@ -46,6 +51,9 @@ class Listing:
         self._queueless: dict[str, str] = {}
         self._open: dict[str, None] = {}
         self._first: dict[str, str] | None = None
+        self._groups: JobsByPriority = {}
+        self._group_of: dict[str, Group] = {}
+        self._changed: dict[str, None] = {}
 
     def move(self, uid: str) -> None:
         """The job ``uid`` has come or gone, or has another creation time or queue."""
@@ -62,7 +70,7 @@ class Listing:
 
     def _list(self, listed: dict[str, Job], job: Job) -> None:
         listed[job.uid], self._held[job.uid] = job, job.sums.held
-        self._open[job.uid] = None
+        self._open[job.uid] = self._changed[job.uid] = None
 
     def _writable(self, listed: dict[str, Job]) -> dict[str, Job]:
         """The dictionary of jobs listed, which no snapshot shares from now on."""
@@ -75,6 +83,7 @@ class Listing:
         come = self._moves(jobs)
         if self._listed is None:
             self._held, self._lent, self._queueless, self._first = {}, False, {}, None
+            self._changed |= dict.fromkeys(self._group_of)
             self._listed, come = {}, self._order or []
         listed = self._writable(self._listed) if come else self._listed
         for _, uid in come:
@@ -99,6 +108,28 @@ class Listing:
                 self._first.setdefault(job.facts.queue, job.uid)
         self._open = {uid: None for uid in self._open if uid in listed and not listed[uid].settled}
         return sorted({*self._open, *self._first.values()}, key=self._places.__getitem__)
+
+    def by_priority(self) -> JobsByPriority:
+        """Of the jobs last shown those of which single tasks may be evicted, by queue and priority; this stays so."""
+        listed, known = self._listed or {}, self._group_of
+        now = {uid: _group_of(listed.get(uid)) for uid in self._changed}
+        moved = {uid: group for uid, group in now.items() if group != known.get(uid)}  # of all that change, few
+        self._changed.clear()
+        if moved:
+            groups = self._groups.copy()
+            for each in filter(None, dict.fromkeys([*moved.values(), *map(known.get, moved)])):
+                groups[each] = groups.get(each, {}).copy()  # snapshots keep theirs
+            for uid, group in moved.items():
+                self._regroup(groups, uid, group)
+            self._groups = {group: uids for group, uids in groups.items() if uids}
+        return self._groups
+
+    def _regroup(self, groups: JobsByPriority, uid: str, group: Group | None) -> None:
+        if (before := self._group_of.pop(uid, None)) is not None:
+            del groups[before][uid]
+        if group is not None:
+            groups[group][uid] = None
+            self._group_of[uid] = group
 
     def _moves(self, jobs: Mapping[str, Job]) -> list[Place]:
         """Bring the order up to date; returns those that are last of it since, and are not listed."""
@@ -127,4 +158,10 @@ class Listing:
                 del order[bisect_left(order, place)]
                 if listed.pop(uid, None) is not None:
                     del self._held[uid]
+                    self._changed[uid] = None
                 self._queueless.pop(uid, None)
+
+
+def _group_of(job: Job | None) -> Group | None:
+    """The group of a job, None for one that is not listed, or gives no single tasks."""
+    return (job.facts.queue, job.facts.priority) if job is not None and job.gives_single_tasks() else None

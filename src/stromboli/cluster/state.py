@@ -376,6 +376,7 @@ class ClusterState:
         found.queues = self._queue_names.shown(self.queues)
         found.jobs, found.holdings, found.queueless = self._listing.shown(self.jobs, self.queues, self.sums.failed)
         found.open_jobs = None if self.sums.failed else self._listing.open_jobs()
+        found.jobs_by_priority = None if self.sums.failed else self._listing.by_priority()
         found.close_jobs = [uid for uid in found.jobs if uid in self.close_jobs] if self.close_jobs else []
         found.queue_sums = {name: self.sums.of(name).copy(found.axes) for name in found.queues}
         found.quotas = {namespace: dict(quotas) for namespace, quotas in self.quotas.items()}

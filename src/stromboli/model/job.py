@@ -164,6 +164,10 @@ class Job:
         """Whether the job has not been admitted yet."""
         return self.phase in ("", POD_GROUP_PENDING)
 
+    def gives_single_tasks(self) -> bool:
+        """Whether tasks of the job run or are bound and may be evicted without the others; they may refuse that."""
+        return (RUNNING in self.index or BOUND in self.index) and not self.facts.group.evicted_whole
+
     # ------------------------------------------------------------------ tasks
 
     def add(self, task: Task) -> None:

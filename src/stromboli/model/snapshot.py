@@ -101,6 +101,9 @@ def _is_evictable(task: Task) -> bool:
     return (task.status is RUNNING or task.status is BOUND) and task.preemptable and bool(task.job)
 
 
+JobsByPriority = dict[tuple[str, int], dict[str, None]]
+"""Jobs of which single tasks may be evicted, by queue and priority: their uids, in no order that means anything."""
+
 Holdings = dict[str, list[int]]
 """What jobs hold, by uid and column; none of the lists changes any more."""
 
@@ -140,7 +143,8 @@ class Snapshot:
     ``queueless`` are the jobs that are left out because their queue does not exist, each with the queue's name.
     ``close_jobs`` are those that ask for closeness or a topology group, or lie in a hypernode; None: not known.
     ``open_jobs`` are those that are not known to be settled, and the first of each queue, older first; None: not known.
-    ``holdings`` is what each of the jobs holds, in their order; None: not known.
+    ``holdings`` is what each of the jobs holds, in their order, ``jobs_by_priority`` those of which single tasks may be
+    evicted (:meth:`~stromboli.model.job.Job.gives_single_tasks`); None: not known.
     ``usage`` is what was measured of nodes by name, ``budgets`` are the disruption budgets, ``claims`` the
     devices that ResourceClaims ask for by ``namespace/name``, ``storage`` and ``devices`` the objects of volumes and
     devices.  ``memory`` is what plugins keep from cycle to cycle, by plugin; ``numa`` what is known of the NUMA nodes
@@ -164,6 +168,7 @@ class Snapshot:
         "hyper_nodes_ready",
         "inconsistencies",
         "jobs",
+        "jobs_by_priority",
         "memory",
         "namespace_labels",
         "node_tasks",
@@ -191,6 +196,7 @@ class Snapshot:
         self.close_jobs: Sequence[str] | None = None
         self.open_jobs: Sequence[str] | None = None
         self.holdings: Holdings | None = None
+        self.jobs_by_priority: JobsByPriority | None = None
         self.queueless: Mapping[str, str] = {}
         self.queues: dict[str, Queue] = {}
         self.queue_sums: dict[str, QueueSums] = {}

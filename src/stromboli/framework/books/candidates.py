@@ -20,9 +20,9 @@ import numpy as np
 from stromboli.framework.books.jobs import Jobs
 from stromboli.framework.books.ledger import Ledger
 from stromboli.framework.engine.rows import Bools
-from stromboli.model.job import BOUND, RUNNING, Job
+from stromboli.model.job import Job
 from stromboli.model.resources.axes import PODS
-from stromboli.model.snapshot import Evictable, Snapshot
+from stromboli.model.snapshot import Evictable, JobsByPriority, Snapshot
 from stromboli.model.table import Ints, NodeTable, Rows
 from stromboli.model.task import PodTemplate, Task
 
@@ -113,7 +113,7 @@ class Candidates:
         self._serves: dict[int, int] = {}
         self._reaches: dict[tuple[bytes, bool, bool], Reach] = {}
         self._kept: dict[Hashable, Said] = {}
-        self._jobs_by_priority: dict[tuple[str, int], list[str]] | None = None
+        self._jobs_by_priority: JobsByPriority | None = None
         self._numbers: dict[str, int] | None = None
         self._by_node: Sequence[Evictable] = ()
 
@@ -151,17 +151,14 @@ class Candidates:
         return found
 
     @property
-    def jobs_by_priority(self) -> Mapping[tuple[str, int], Sequence[str]]:
+    def jobs_by_priority(self) -> JobsByPriority:
         """The uids of the jobs of which single tasks might be evicted, by queue and priority.
 
         They had tasks that ran or were bound when the session opened; those tasks may all refuse eviction.
         """
         if self._jobs_by_priority is None:
-            found = self._jobs_by_priority = defaultdict[tuple[str, int], list[str]](list)
-            for uid, job in self._snapshot.jobs.items():
-                if gives_single_tasks(job):
-                    facts = job.facts
-                    found[facts.queue, facts.priority].append(uid)
+            known = self._snapshot.jobs_by_priority
+            self._jobs_by_priority = jobs_by_priority(self._snapshot.jobs) if known is None else known
         return self._jobs_by_priority
 
     def kept(self, key: Hashable) -> Said:
@@ -338,9 +335,13 @@ class Reach:
         return [self._candidates.own(place) for place, counts in enumerate(chosen, first) if counts]
 
 
-def gives_single_tasks(job: Job) -> bool:
-    """Whether ``job``, as a snapshot has it, has tasks that run or are bound and that may go without the others."""
-    return (RUNNING in job.index or BOUND in job.index) and not job.facts.group.evicted_whole
+def jobs_by_priority(jobs: Mapping[str, Job]) -> JobsByPriority:
+    """Those of ``jobs`` of which single tasks might be evicted, by queue and priority."""
+    found: JobsByPriority = defaultdict(dict)
+    for uid, job in jobs.items():
+        if job.gives_single_tasks():
+            found[job.facts.queue, job.facts.priority][uid] = None
+    return found
 
 
 def _of_known(jobs: Mapping[str, object], by_node: Sequence[Evictable]) -> list[Evictable]:
