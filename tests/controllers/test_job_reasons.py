@@ -70,3 +70,13 @@ def test_a_job_that_has_used_up_its_retries_says_so() -> None:
     state = status(cluster)["state"]
     assert (state["phase"], state["reason"], state["message"]) == ("Failed", "OutOfRetries", text)
     assert text in cluster.told("OutOfRetries")
+
+
+def test_a_job_without_replicas_says_so_until_it_has_some() -> None:
+    cluster = started(task("a", 0), minAvailable=0, running=False)
+    state = status(cluster)["state"]
+    text = "no task has replicas: the job goes on once one has"
+    assert (state["phase"], state["reason"], state["message"]) == ("Pending", "NoReplicas", text)
+    cluster.change(JOBS, "j", {"spec": {"tasks": [{**cluster.job()["spec"]["tasks"][0], "replicas": 1}]}})
+    cluster.settle()
+    assert "reason" not in status(cluster)["state"]

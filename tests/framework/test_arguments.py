@@ -18,6 +18,7 @@ from stromboli.framework.config.argument import (
     nearest,
     parse_arguments,
 )
+from stromboli.plugins.predicates import Predicates
 
 
 def parsed(given: dict[str, object], **declared: object) -> tuple[dict[str, Any], list[Complaint]]:
@@ -100,3 +101,10 @@ def test_values_are_printed_as_go_does(value: object, text: str) -> None:
 
 def test_names_that_differ_in_case_alone_are_near_in_a_fixed_order() -> None:
     assert nearest("cpU", ["CPU", "cpu"]) == nearest("cpU", ["cpu", "CPU"])
+
+
+@pytest.mark.parametrize("name", ["GPUSharingEnable", "GPUNumberEnable", "VGPUEnable"])
+def test_switches_of_devices_that_predicates_had_once_are_told_to_be_another_plugins(name: str) -> None:
+    complaints = Predicates({f"predicate.{name}": True}).complaints
+    assert [(one.kind, one.key) for one in complaints] == [("tolerated", f"predicate.{name}")]
+    assert "devices are the plugin deviceshare's" in complaints[0].text

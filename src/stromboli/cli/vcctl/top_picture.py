@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from stromboli.cli.vcctl.top_devices import DeviceLine, device_lines
@@ -127,7 +127,7 @@ def _queue_line(state: ClusterState, name: str, jobs: list[Job]) -> QueueLine:
         sum(job.number(*PLACED) for job in jobs),
         sum(job.number(*WAITING) for job in jobs),
         head.uid if head else "",
-        why_waiting(head) if head else "",
+        why_waiting(head, state.queues) if head else "",
     )
 
 
@@ -135,8 +135,12 @@ def _waits(job: Job) -> bool:
     return job.number(*PLACED) < max(job.min_available, 1) and job.number(*OVER) == 0
 
 
-def why_waiting(job: Job) -> str:
-    """What the scheduler has last said of a job that waits."""
+def why_waiting(job: Job, queues: Container[str]) -> str:
+    """Why a job waits: what it lacks that is not there, or what the scheduler has last said of it."""
+    if not job.queue:
+        return "there is no PodGroup of that name"
+    if job.queue not in queues:
+        return f"there is no queue {job.queue}"
     said = {one.type: one.message for one in job.group.status.conditions if one.status == CONDITION_TRUE}
     return said.get(POD_GROUP_NOT_ADMITTED) or said.get(POD_GROUP_UNSCHEDULABLE) or NOT_SAID
 

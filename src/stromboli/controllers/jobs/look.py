@@ -199,9 +199,12 @@ class Look:
 
     def _tell_that_it_never_starts(self) -> None:
         spec = self._job.spec
-        text = why_never_started(spec.tasks, spec.min_available)
-        if text and stay(self._job, self._counts) == PENDING:
+        if stay(self._job, self._counts) != PENDING:
+            return
+        if text := why_never_started(spec.tasks, spec.min_available):
             self._hinder("GangWaitsForItself", f"{text}: lower it, or order the parts of the job in a JobFlow")
+        elif not total(self._job):
+            self._hinder("NoReplicas", "no task has replicas: the job goes on once one has")
 
     def _keep_objects(self) -> None:
         """Have the objects of plugins made, or read again those that were not lately.

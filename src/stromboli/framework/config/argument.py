@@ -26,7 +26,9 @@ _NEVER_WRITTEN = "descriptions name it, and the reference has nothing behind it 
 TOLERATED: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "predicates": {
-            **dict.fromkeys(("predicate.GPUSharingEnable", "predicate.GPUNumberEnable"), _DEVICES),
+            **dict.fromkeys(
+                ("predicate.GPUSharingEnable", "predicate.GPUNumberEnable", "predicate.VGPUEnable"), _DEVICES
+            ),
             "dynamicresources.filterTimeoutSeconds": _CLAIMS,
         },
         "rescheduling": {"queueSelector": _NEVER_WRITTEN, "labelSelector": _NEVER_WRITTEN},
