@@ -9,7 +9,7 @@ from msgspec import structs
 from stromboli.framework.books import candidates
 from stromboli.framework.books.candidates import Candidates, Columns
 from stromboli.framework.session.session import Session
-from stromboli.model.job import Job
+from stromboli.model.job import Job, gives_single_tasks
 from stromboli.model.snapshot import Evictable, NodeTasks
 from stromboli.testing.builders import node, pod, pod_group
 from tests.acceptance.bench import Bench
@@ -196,7 +196,7 @@ def test_the_jobs_of_which_single_tasks_may_go_have_bound_or_running_tasks() -> 
     with bench.open() as session:
         found = session.candidates
         jobs = session.jobs.values()
-        assert [job.name for job in jobs if job.gives_single_tasks()] == ["a", "e", "f"]
+        assert [job.name for job in jobs if gives_single_tasks(job)] == ["a", "e", "f"]
         groups = {group: list(uids) for group, uids in found.jobs_by_priority.items()}
         assert groups == {("default", 0): ["default/a", "default/e"], ("default", 7): ["default/f"]}
         of = found.reach_of(["default/a", "default/f"], bound=True, only_best_effort=False)

@@ -9,7 +9,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from stromboli.model.job import Job
+from stromboli.model.job import Job, gives_single_tasks
 from stromboli.model.snapshot import Holdings, JobsByPriority
 
 Place = tuple[int, str]
@@ -164,4 +164,4 @@ class Listing:
 
 def _group_of(job: Job | None) -> Group | None:
     """The group of a job, None for one that is not listed, or gives no single tasks."""
-    return (job.facts.queue, job.facts.priority) if job is not None and job.gives_single_tasks() else None
+    return (job.facts.queue, job.facts.priority) if job is not None and gives_single_tasks(job) else None

@@ -164,10 +164,6 @@ class Job:
         """Whether the job has not been admitted yet."""
         return self.phase in ("", POD_GROUP_PENDING)
 
-    def gives_single_tasks(self) -> bool:
-        """Whether tasks of the job run or are bound and may be evicted without the others; they may refuse that."""
-        return (RUNNING in self.index or BOUND in self.index) and not self.facts.group.evicted_whole
-
     # ------------------------------------------------------------------ tasks
 
     def add(self, task: Task) -> None:
@@ -306,3 +302,8 @@ class Job:
 def _no_group(uid: str) -> JobFacts:
     namespace, _, name = uid.partition("/")
     return JobFacts(PodGroup(uid="", namespace=namespace, name=name), queue="")
+
+
+def gives_single_tasks(job: Job) -> bool:
+    """Whether tasks of ``job`` run or are bound and may be evicted without the others; they may refuse that."""
+    return (RUNNING in job.index or BOUND in job.index) and not job.facts.group.evicted_whole

@@ -144,7 +144,7 @@ class Snapshot:
     ``close_jobs`` are those that ask for closeness or a topology group, or lie in a hypernode; None: not known.
     ``open_jobs`` are those that are not known to be settled, and the first of each queue, older first; None: not known.
     ``holdings`` is what each of the jobs holds, in their order, ``jobs_by_priority`` those of which single tasks may be
-    evicted (:meth:`~stromboli.model.job.Job.gives_single_tasks`); None: not known.
+    evicted (:func:`~stromboli.model.job.gives_single_tasks`); None: not known.
     ``usage`` is what was measured of nodes by name, ``budgets`` are the disruption budgets, ``claims`` the
     devices that ResourceClaims ask for by ``namespace/name``, ``storage`` and ``devices`` the objects of volumes and
     devices.  ``memory`` is what plugins keep from cycle to cycle, by plugin; ``numa`` what is known of the NUMA nodes

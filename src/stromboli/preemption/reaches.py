@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from stromboli.framework.books.candidates import Reach, Said
 from stromboli.framework.extension.prefilters import AllAgree, JobPrefilter
-from stromboli.model.job import Job
+from stromboli.model.job import Job, gives_single_tasks
 from stromboli.model.task import Task
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class Reaches:
         """
         session, own, of = self._session, self._job.uid, self._of
         if of is None:
-            return [own] if session.snapshot.jobs[own].gives_single_tasks() else []
+            return [own] if gives_single_tasks(session.snapshot.jobs[own]) else []
         found = list[str]()
         for uids in session.candidates.jobs_by_priority.values():
             first = next((uid for uid in uids if uid != own), None)

@@ -20,7 +20,7 @@ import numpy as np
 from stromboli.framework.books.jobs import Jobs
 from stromboli.framework.books.ledger import Ledger
 from stromboli.framework.engine.rows import Bools
-from stromboli.model.job import Job
+from stromboli.model.job import Job, gives_single_tasks
 from stromboli.model.resources.axes import PODS
 from stromboli.model.snapshot import Evictable, JobsByPriority, Snapshot
 from stromboli.model.table import Ints, NodeTable, Rows
@@ -339,7 +339,7 @@ def jobs_by_priority(jobs: Mapping[str, Job]) -> JobsByPriority:
     """Those of ``jobs`` of which single tasks might be evicted, by queue and priority."""
     found: JobsByPriority = defaultdict(dict)
     for uid, job in jobs.items():
-        if job.gives_single_tasks():
+        if gives_single_tasks(job):
             found[job.facts.queue, job.facts.priority][uid] = None
     return found
 
