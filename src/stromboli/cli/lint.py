@@ -53,10 +53,11 @@ def lint(
     """Check a configuration and queue objects: names, switches, combinations that defeat each other, sums of queues."""
     if not files and config is None:
         raise typer.BadParameter("name manifests, or a configuration with --config", param_hint="FILES")
-    from stromboli.cli.linting.findings import gravest_first
+    from stromboli.cli.linting.findings import broken, gravest_first
+    from stromboli.cli.linting.refusals import REFUSED
 
     setup, findings = of_configs(config, files or [], plugins_dir)
-    findings = gravest_first([*findings, *of_files(files or [], setup)])
+    findings = gravest_first([*findings, *broken(REFUSED, files or []), *of_files(files or [], setup)])
     if output is Form.json:
         import msgspec
 
@@ -110,14 +111,14 @@ def _of_config(held: Held, plugins: str | None) -> tuple[Setup | None, list[Find
 
 
 def of_files(files: list[str], setup: Setup | None) -> list[Finding]:
-    """What is wrong with the objects of manifests."""
+    """What is wrong with the objects of manifests, those included that a cluster has taken already."""
     if not files:
         return []
     from stromboli.cli.linting.cluster_rules import CLUSTER_RULES, Cluster
     from stromboli.cli.linting.findings import broken
     from stromboli.cli.linting.ignored_rules import IGNORED_RULES
     from stromboli.cli.linting.job_rules import JOB_RULES
-    from stromboli.cli.linting.refusals import NAMES, REFUSED
+    from stromboli.cli.linting.refusals import NAMES
     from stromboli.cli.owner_groups import OwnerGroups
     from stromboli.cli.terminal import progress
     from stromboli.cluster.state import ClusterState
@@ -129,7 +130,7 @@ def of_files(files: list[str], setup: Setup | None) -> list[Finding]:
         loading.take(files, told)
     loading.complete()
     cluster = Cluster(loading, setup.config if setup else None, setup.heeded() if setup else NOTHING_HEEDED)
-    return [*broken(REFUSED, files), *broken((*CLUSTER_RULES, *JOB_RULES, *NAMES, *IGNORED_RULES), cluster)]
+    return broken((*CLUSTER_RULES, *JOB_RULES, *NAMES, *IGNORED_RULES), cluster)
 
 
 def counts(findings: Sequence[Finding]) -> dict[str, int]:
