@@ -437,7 +437,7 @@ def test_a_tier_that_a_job_asks_for_and_no_hypernode_bears_is_told(topology: dic
     group = pod_group("x", phase="Inqueue", **more)
     bench = Bench([queue("default"), node("n", cpu=8), rack, group, pod("x-0", group="x")], tiers())
     said = [line for line in bench.logged(5) if "which no HyperNode bears" in line]
-    text = "highestTierName is block, which no HyperNode bears, so that any will do"
+    text = "highestTierName is block, which no HyperNode bears, so that it bounds nothing"
     events = [(event.key, event.message) for event in bench.plan.events if event.reason == "UnknownTier"]
     assert events == [("default/x", text)] * told
     assert len(said) == told

@@ -551,3 +551,36 @@ def test_what_a_lenient_reading_skips_is_told_once(tmp_path: Path, capsys: pytes
     assert main(["plan", m.write(tmp_path, [N]), "--config", str(file), "--lenient-config"]) == 0
     lines = [line for line in capsys.readouterr().err.splitlines() if "gagn" in line]
     assert lines == [f"stromboli: warning: {file}:7: unknown plugin gagn; did you mean 'gang'?"]
+
+
+REFUSED_JOB = vcjob(policies=[{"event": "Nope", "action": "RestartJob"}])
+
+
+def refusals(path: Path, capsys: pytest.CaptureFixture[str]) -> list[str]:
+    _, findings = found_in([str(path)], capsys)
+    return [one["text"] for one in findings if one["rule"] == "refused-by-admission"]
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        pytest.param("j.json", json.dumps(REFUSED_JOB), id="JSON in a directory"),
+        pytest.param("l.yaml", json.dumps({"apiVersion": REFUSED_JOB["apiVersion"], "kind": "JobList", "items": [
+            {key: value for key, value in REFUSED_JOB.items() if key not in ("apiVersion", "kind")}]}), id="a list"),
+        pytest.param("m.yaml", f"foo: bar\n---\n{json.dumps(REFUSED_JOB)}", id="beside what is no object"),
+    ],
+)  # fmt: skip
+def test_refused_objects_are_found_wherever_the_reader_finds_them(
+    name: str, text: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    assert len(refusals(tmp_path, capsys)) == 1
+
+
+def test_objects_with_generated_names_and_unreadable_ones_are_no_refusals(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The API server makes the name before it asks; what cannot be read has a rule of its own."""
+    generated, unreadable = vcjob(), vcjob(minAvailable="two")
+    generated["metadata"] = {"generateName": "train-"}
+    assert refusals(Path(m.write(tmp_path, [generated, unreadable])), capsys) == []

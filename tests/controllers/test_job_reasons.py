@@ -65,7 +65,8 @@ def test_a_job_that_has_used_up_its_retries_says_so() -> None:
     cluster.reap()
     cluster.settle()
     text = (
-        "the job was restarted 1 time, as often as its maxRetry allows: see why its pods fail, or raise spec.maxRetry"
+        "the job was restarted or resumed 1 time, as often as its maxRetry allows: raise spec.maxRetry, or see to what "
+        "it was restarted for"
     )
     state = status(cluster)["state"]
     assert (state["phase"], state["reason"], state["message"]) == ("Failed", "OutOfRetries", text)
@@ -79,4 +80,21 @@ def test_a_job_without_replicas_says_so_until_it_has_some() -> None:
     assert (state["phase"], state["reason"], state["message"]) == ("Pending", "NoReplicas", text)
     cluster.change(JOBS, "j", {"spec": {"tasks": [{**cluster.job()["spec"]["tasks"][0], "replicas": 1}]}})
     cluster.settle()
+    assert "reason" not in status(cluster)["state"]
+
+
+@pytest.mark.parametrize(
+    "tasks",
+    [
+        pytest.param([task("a", 1, minAvailable=0), task("b", 1, dependsOn={"name": ["a"]})], id="ready without pods"),
+        pytest.param([task("a", 0), task("b", 2, dependsOn={"name": ["a"]})], id="no replicas"),
+        pytest.param([task("a", 1), task("b", 1, minAvailable=0), task("c", 1, dependsOn={
+            "name": ["a", "b"], "iteration": "any"})], id="any of them"),
+        pytest.param([task("a", 2, dependsOn={"name": ["elsewhere"]})], id="a task that is not there"),
+    ],
+)  # fmt: skip
+def test_a_gang_whose_dependencies_are_met_without_a_pod_does_not_wait_for_itself(tasks: list[Any]) -> None:
+    pods = sum(one["replicas"] for one in tasks)
+    cluster = started(*tasks, minAvailable=pods, running=False)
+    assert len(cluster.names()) == pods
     assert "reason" not in status(cluster)["state"]

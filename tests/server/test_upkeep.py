@@ -178,9 +178,12 @@ def test_what_custom_objects_own_goes_with_their_definition(browser):
     definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
     assert browser.post(definitions, definition).code == 201
     widgets = "/apis/example.com/v1/namespaces/default/widgets"
-    made = browser.post(widgets, {"metadata": {"name": "w"}, "apiVersion": "example.com/v1", "kind": "Widget"})
-    owner = {"apiVersion": "example.com/v1", "kind": "Widget", "name": "w", "uid": made.body["metadata"]["uid"]}
-    browser.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s", "ownerReferences": [owner]}})
+    owners = []
+    for name in ("v", "w"):
+        made = browser.post(widgets, {"metadata": {"name": name}, "apiVersion": "example.com/v1", "kind": "Widget"})
+        uid = made.body["metadata"]["uid"]
+        owners.append({"apiVersion": "example.com/v1", "kind": "Widget", "name": name, "uid": uid})
+    browser.post("/api/v1/namespaces/default/secrets", {"metadata": {"name": "s", "ownerReferences": owners}})
     browser.settle()
     assert browser.get("/api/v1/namespaces/default/secrets/s").code == 200
     browser.delete(f"{definitions}/widgets.example.com")

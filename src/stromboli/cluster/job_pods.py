@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -47,6 +47,10 @@ PASSED_LABELS: Final = (PREEMPTABLE, COOLDOWN_TIME)
 """Labels that the controllers pass on between pods, PodGroups and jobs."""
 PASSED_ANNOTATIONS: Final = (*PASSED_LABELS, REVOCABLE_ZONE, JDB_MIN_AVAILABLE, JDB_MAX_UNAVAILABLE)
 """Annotations that the controllers pass on between pods, PodGroups and jobs."""
+
+
+ANY_OF: Final = "any"
+"""Iteration of a task's dependencies: one is enough."""
 
 
 def with_defaults(job: Job) -> Job:
@@ -100,11 +104,20 @@ def _task_with_defaults(task: JobTask, number: int) -> JobTask:
 
 
 def why_never_started(tasks: Sequence[JobTask | BatchTask], least: int) -> str:
-    """Why a gang of ``least`` pods of these tasks waits for itself; empty if pods enough wait for no other task."""
-    waits = [bool(task.depends_on and task.depends_on.name) for task in tasks]
-    first = sum(task.replicas for task, later in zip(tasks, waits, strict=True) if not later)
+    """Why a gang of ``least`` pods of these tasks waits for itself; empty if pods enough wait for no other to run."""
+    awaited = {task.name for task in tasks if task.min_available}
+    first = sum(task.replicas for task in tasks if not _waits(task, awaited))
     text = f"minAvailable is {least}, but only {first} of its pods wait for no other task (dependsOn)"
-    return text if any(waits) and first < least else ""
+    return text if first < min(least, sum(task.replicas for task in tasks)) else ""
+
+
+def _waits(task: JobTask | BatchTask, awaited: Container[str]) -> bool:
+    """Whether a task's pods are made only once others run: ``awaited`` are the tasks that are not ready without any."""
+    needs = task.depends_on
+    if needs is None or not needs.name:
+        return False
+    unmet = [name in awaited for name in needs.name]
+    return all(unmet) if needs.iteration == ANY_OF else any(unmet)
 
 
 def group_name_of(job: Job) -> str:

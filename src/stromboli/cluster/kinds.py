@@ -264,9 +264,10 @@ class PodTemplateSpec(Wire, frozen=True):
 
 
 class DependsOn(Wire, frozen=True):
-    """The tasks that a job's task waits for."""
+    """The tasks that a job's task waits for: all of them, or with ``iteration`` any one is enough."""
 
     name: tuple[str, ...] = ()
+    iteration: str = ""
 
 
 class JobTask(Wire, frozen=True):

@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from stromboli.cluster.body import part
 from stromboli.cluster.files.documents import whole_objects
+from stromboli.cluster.files.reader import SUFFIXES
 from stromboli.cluster.files.yaml_values import load
 from stromboli.errors import ManifestError
 
@@ -45,7 +46,11 @@ def held_in(paths: Iterable[str]) -> list[Held]:
 def files_of(path: str) -> list[Path]:
     """The file of that path, or those of manifests in the directory that it is."""
     found = Path(path)
-    return sorted(file for file in found.rglob("*.y*ml") if file.is_file()) if found.is_dir() else [found]
+    return (
+        sorted(file for file in found.rglob("*") if file.suffix in SUFFIXES and file.is_file())
+        if found.is_dir()
+        else [found]
+    )
 
 
 def _held(file: Path) -> Iterator[Held]:

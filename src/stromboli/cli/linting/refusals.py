@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from stromboli.api.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, QUEUES, RESOURCES
+from stromboli.api.read import read
 from stromboli.api.scheduling import QUEUE_OPEN
 from stromboli.cli.linting.cluster_rules import Cluster
 from stromboli.cli.linting.config_maps import files_of
 from stromboli.cli.linting.findings import Rule, Spot
-from stromboli.cluster.body import Body, meta
-from stromboli.cluster.files.documents import whole_objects
+from stromboli.cluster.body import Body, meta, with_meta
+from stromboli.cluster.files.documents import readable_objects
 from stromboli.crds.admission import default, validate
 from stromboli.crds.admission.pod_templates import name_problems
 from stromboli.errors import ManifestError
@@ -26,6 +27,8 @@ _ASKED: Final = {
     if resource in (JOBS, CRON_JOBS, JOB_FLOWS, HYPER_NODES)
 }
 """Resources whose objects no other rule holds against what admission asks, by apiVersion and kind."""
+_DRAWN: Final = "00000"
+"""Stands for the five characters that an API server draws for the end of a generated name."""
 _MARK: Final = b".volcano.sh/"
 """What a file must hold to be read for them."""
 
@@ -43,25 +46,37 @@ class _AnyQueue:
 
 
 def _refused(paths: Sequence[str]) -> Iterator[Spot]:
-    world = _AnyQueue()
     for file in (file for path in paths for file in files_of(path)):
         for body in _objects(file):
             resource = _ASKED.get((str(body["apiVersion"]), str(body["kind"])))
             if resource is not None:
-                for text in validate(resource, default(resource, body, world), None, world):
-                    yield Spot(text.strip(), 0, _title(body), file=str(file))
+                yield from (Spot(text, 0, _title(body), file=str(file)) for text in _texts(resource, body))
 
 
-def _objects(file: Path) -> list[dict[str, Any]]:
+def _objects(file: Path) -> Iterable[dict[str, Any]]:
     try:
-        return list(whole_objects(file)) if _MARK in file.read_bytes() else []
-    except (OSError, ManifestError):  # reported when the objects are read
-        return []
+        data = file.read_bytes()
+    except OSError:  # reported when the objects are read
+        return ()
+    return readable_objects(data) if _MARK in data else ()
+
+
+def _texts(resource: str, body: Body) -> Iterator[str]:
+    """What admission says of an object, once a name that it asks for is made; nothing of one that cannot be read."""
+    world, found = _AnyQueue(), meta(body)
+    if not found.get("name") and found.get("generateName"):
+        body = with_meta(body, name=f"{found['generateName']}{_DRAWN}")
+    try:
+        read(RESOURCES[resource].type, body)
+    except ManifestError:
+        if resource in (JOBS, HYPER_NODES):  # the reader of manifests has reported it
+            return
+    yield from map(str.strip, validate(resource, default(resource, body, world), None, world))
 
 
 def _title(body: Body) -> str:
     found = meta(body)
-    return f"{body['kind']} {found.get('namespace') or 'default'}/{found.get('name', '')}"
+    return f"{body['kind']} {found.get('namespace') or 'default'}/{found.get('name') or found.get('generateName', '')}"
 
 
 def _unqualified(cluster: Cluster) -> Iterator[Spot]:

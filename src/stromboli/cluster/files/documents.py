@@ -75,6 +75,9 @@ class _Head(Wire, frozen=True):
     items: list[msgspec.Raw] | None = None
 
 
+_NO_HEAD: Final = _Head()
+
+
 class _Form(Protocol):
     """An object, or list of objects, in the form in which it was read."""
 
@@ -159,17 +162,28 @@ def whole_objects(file: str | Path) -> Iterator[dict[str, Any]]:
             raise located(error, file=str(file), document=number) from error
 
 
-def _whole(value: object) -> Iterator[dict[str, Any]]:
+def readable_objects(data: bytes) -> Iterator[dict[str, Any]]:
+    """The objects of a file as :func:`whole_objects` gives them; documents that cannot be read hold none."""
+    for document in split(data):
+        try:
+            found = list(_whole(_form_of(document).value()))
+        except (UnicodeDecodeError, RecursionError, ManifestError):
+            continue
+        yield from found
+
+
+def _whole(value: object, outer: _Head = _NO_HEAD) -> Iterator[dict[str, Any]]:
     if value is None:
         return
-    if not isinstance(value, dict) or not {"apiVersion", "kind"} <= value.keys():
+    head = _inherited(_Plain(value).head(), outer) if isinstance(value, dict) else _NO_HEAD
+    if not isinstance(value, dict) or head.api_version is None or head.kind is None:
         raise ManifestError("a document without apiVersion and kind")
-    items = value.get("items") if str(value["kind"]).endswith("List") else None
+    items = value.get("items") if head.kind.endswith("List") else None
     if not isinstance(items, list):
-        yield value
+        yield {**value, "apiVersion": head.api_version, "kind": head.kind}
         return
     for item in items:
-        yield from _whole(item)
+        yield from _whole(item, head)
 
 
 def split(data: bytes) -> Iterator[Document]:

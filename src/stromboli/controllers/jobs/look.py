@@ -11,7 +11,7 @@ from stromboli.api.batch import PENDING, Job, JobStatus, Task
 from stromboli.api.bus import RESTART_PARTITION, RESTART_POD, SYNC_JOB
 from stromboli.api.kinds import JOBS, POD_GROUPS
 from stromboli.api.scheduling import PodGroup
-from stromboli.cluster.job_pods import MOST_PODS, why_never_started
+from stromboli.cluster.job_pods import ANY_OF, MOST_PODS, why_never_started
 from stromboli.controllers.changes import (
     Change,
     Create,
@@ -65,8 +65,6 @@ from stromboli.model.names import (
 PODS = "pods"
 MADE_AT_ONCE = 5_000
 """Pods that one look makes at most, as their bodies are made before the first is sent; the next look goes on."""
-ANY_OF = "any"
-"""Iteration of a task's dependencies: one is enough."""
 
 
 class Look:

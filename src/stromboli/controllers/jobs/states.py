@@ -158,8 +158,8 @@ def failure(job: Job, counts: Counts) -> tuple[str, str]:
     """Why ``job`` fails now: a word and a sentence that says what would help."""
     if job.status.state.phase == RESTARTING:
         tries = job.status.retry_count
-        times = f"the job was restarted {tries} time{'s' * (tries != 1)}, as often as its maxRetry allows"
-        return OUT_OF_RETRIES, f"{times}: see why its pods fail, or raise spec.maxRetry"
+        times = f"the job was restarted or resumed {tries} time{'s' * (tries != 1)}, as often as its maxRetry allows"
+        return OUT_OF_RETRIES, f"{times}: raise spec.maxRetry, or see to what it was restarted for"
     ended = f"{counts.succeeded} of {total(job)} pods succeeded and {counts.failed} failed"
     return TOO_FEW_SUCCEEDED, f"{ended}, while {_wanted(job, counts)}"
 

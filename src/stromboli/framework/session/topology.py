@@ -96,13 +96,14 @@ def settle(session: SessionState) -> None:
 
 def _warn(session: SessionState, job: Job) -> None:
     policies = job.group.spec.sub_group_policy
-    for topology in (job.facts.network_topology, *(policy.network_topology for policy in policies)):
-        name = topology.highest_tier_name if topology is not None else ""
+    asked = (job.facts.network_topology, *(policy.network_topology for policy in policies))
+    names = dict.fromkeys(topology.highest_tier_name for topology in asked if topology is not None)
+    for name in names:
         if name and name not in session.hyper_nodes.tiers:
             if say := session.tells("complaint"):
                 say(text=f"job {job.uid} asks for hypernode tier {name:.63}, which no HyperNode bears")
             if PENDING in job.index and not session.compat.asks("hyper-nodes-told"):
-                text = f"highestTierName is {name:.63}, which no HyperNode bears, so that any will do"
+                text = f"highestTierName is {name:.63}, which no HyperNode bears, so that it bounds nothing"
                 session.pod_groups.record_event(job, "Warning", UNKNOWN_TIER, text)
 
 

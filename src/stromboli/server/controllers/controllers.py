@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
@@ -55,8 +55,8 @@ class Keeper:
     certificate: str = ""
     clock: Callable[[], float] = time.time
     _owners: dict[str, None] = field(default_factory=dict)
-    _objects: dict[tuple[CollectionName, Key], str] = field(default_factory=dict)
-    """Objects to look at, each with the uid of an owner that has gone, empty where none has."""
+    _objects: dict[tuple[CollectionName, Key], set[str]] = field(default_factory=dict)
+    """Objects to look at, each with the uids of those of its owners that have gone."""
     _namespaces: dict[str, None] = field(default_factory=dict)
     _budgets: dict[Key, None] = field(default_factory=dict)
     _nodes: dict[Key, None] = field(default_factory=dict)
@@ -131,13 +131,13 @@ class Keeper:
         if change.type == "DELETED":
             self._owners[found.get("uid", "")] = None
             owners = (self.store.places.get(owner.get("uid", "")) for owner in found.get("ownerReferences") or ())
-            self._objects = {place: "" for place in owners if place is not None} | self._objects
+            self._objects = {place: set() for place in owners if place is not None} | self._objects
             if "deletionTimestamp" in meta(self._namespace(found.get("namespace", ""))):
                 self._namespaces[found["namespace"]] = None
         elif ("deletionTimestamp" in found and found.get("finalizers")) or (
             change.type == "ADDED" and found.get("ownerReferences")
         ):
-            self._objects.setdefault((name, change.entry.key), "")
+            self._objects.setdefault((name, change.entry.key), set())
 
     def _namespace(self, name: str) -> Body:
         return (self.world.body("", "namespaces", "", name) if name else None) or {}
@@ -169,9 +169,9 @@ class Keeper:
 
     def _release_dependents(self, uid: str) -> None:
         for collection, key in sorted(self.store.dependents.get(uid, ())):
-            self._objects[collection, key] = uid
+            self._objects.setdefault((collection, key), set()).add(uid)
 
-    def _settle_object(self, place: tuple[CollectionName, Key], gone: str) -> None:
+    def _settle_object(self, place: tuple[CollectionName, Key], gone: Container[str]) -> None:
         collection, key = place
         entry = self.store.get(collection, key)
         resource = self.catalogue.stored().get(collection)
@@ -183,12 +183,12 @@ class Keeper:
         elif found.get("ownerReferences") and not self._is_owned(entry.body, gone):
             self._delete(Deletion(propagation="Background"), place)
 
-    def _is_owned(self, body: Body, gone: str) -> bool:
+    def _is_owned(self, body: Body, gone: Container[str]) -> bool:
         """Whether an owner exists; one that was set aside does, and is told once.
 
-        So may one of a kind that is not served, unless it is the one that has ``gone``.
+        So may one of a kind that is not served, unless it is among those that have ``gone``.
         """
-        owners = [owner for owner in meta(body).get("ownerReferences") or () if owner.get("uid") != gone]
+        owners = [owner for owner in meta(body).get("ownerReferences") or () if owner.get("uid") not in gone]
         if any(owner.get("uid") in self.store.places or self._is_of_unknown_kind(owner) for owner in owners):
             return True
         aside = self.store.aside.owner_of(body)
