@@ -83,7 +83,7 @@ def test_a_score_that_fails_is_noticed_once_a_node_is_open(
 
 
 class Elsewhere(Plugin):
-    """Its score of one node changes when a pod is placed on another; it has no key, and so promises nothing."""
+    """Its score of one node changes when a pod is placed on another, as it says."""
 
     name = "elsewhere"
 
@@ -95,13 +95,13 @@ class Elsewhere(Plugin):
     def count(self, event: TaskEvent) -> None:
         self._placed += 1
 
-    @node_order
+    @node_order(key=lambda task: None, reads=("cluster",))
     def score(self, task: Task, node: Node) -> float:
         return 5.0 * self._placed if node.name == "n1" else 1.0
 
 
-def test_a_score_without_a_key_is_asked_again_of_all_nodes_after_each_placement() -> None:
-    pods = [pod(f"x{number}", group="x", cpu=1 + number) for number in range(2)]
+def test_a_score_that_reads_the_cluster_is_asked_again_of_all_nodes_after_each() -> None:
+    pods = [pod(f"x{number}", group="x", cpu=1) for number in range(2)]
     scene = [node("n0", cpu=4), node("n1", cpu=4), pod_group("x", min_member=2), *pods]
     plan = Bench(scene, conf("gang", "predicates elsewhere"), Elsewhere).cycle()
     assert binds(plan) == {"x0": "n0", "x1": "n1"}
