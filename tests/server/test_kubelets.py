@@ -90,7 +90,9 @@ def test_nodes_are_described_in_a_line():
     assert last["metadata"]["labels"]["zone"] == "a"
 
 
-@pytest.mark.parametrize("text", ["3x8cores,32Gi", "3y8cpu", "3x", "8cpu,,1Gi", "8cpu,nvidia.com/gpu=many"])
+@pytest.mark.parametrize(
+    "text", ["3x8cores,32Gi", "3y8cpu", "3x", "8cpu,,1Gi", "8cpu,nvidia.com/gpu=many", "8cpu,cp=4"]
+)
 def test_a_description_that_cannot_be_read_is_refused(text):
     with pytest.raises(ShapeError, match=r"--nodes .*; the form is \[COUNTx\]CPUcpu\[,MEMORY\].* such as 3x8cpu,32Gi"):
         nodes_of([text])

@@ -9,7 +9,9 @@ from typing import Final
 
 from stromboli.cluster.body import Body, meta, part
 from stromboli.cluster.files.documents import whole_objects
+from stromboli.crds.admission.pod_templates import name_problems
 from stromboli.errors import ManifestError, QuantityError, ShapeError
+from stromboli.model.names import PODS
 from stromboli.server.amounts import canonical
 
 _COUNTED: Final = re.compile(r"(?:(?P<count>\d+)x)?(?P<rest>.+)")
@@ -64,6 +66,8 @@ def _piece(piece: str, description: str) -> tuple[str, str, str]:
         return key, value, "label"
     cpu = _CPU.fullmatch(piece)
     name, stated, amount = ("cpu", "=", cpu["amount"]) if cpu else piece.rpartition("=")
+    if name not in ("", PODS) and any(name_problems(name)):
+        raise ShapeError(f"--nodes {description!r}: nodes offer no resource {name!r}; {FORM}")
     try:
         return name or "memory", canonical(amount), "amount"
     except QuantityError as error:
