@@ -105,6 +105,11 @@ def test_what_may_own_pods_and_has_no_metadata_is_left_out() -> None:
     assert found("{apiVersion: example.com/v1, kind: Run, metadata: n}") == [Skipped("example.com/v1 Run")]
 
 
+def test_what_may_own_pods_and_has_no_plain_value_is_left_out() -> None:
+    text = '{"apiVersion": "example.com/v1", "kind": "Run", "metadata": {"name": "n"}, "x": 1e999}'
+    assert found(text) == [Skipped("example.com/v1 Run")]
+
+
 def test_a_document_may_be_as_large_as_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(documents, "LARGEST", len(QUEUE))
     assert [type(found(text)[0]) for text in (QUEUE, QUEUE + "\n")] == [Added, ManifestError]

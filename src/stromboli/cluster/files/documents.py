@@ -280,10 +280,13 @@ def _one(form: _Form, head: _Head, places: Iterator[int]) -> Iterator[Found]:
 
 
 def _owner(form: _Form, kind: str, group: str) -> Mapping[str, Any] | None:
-    """What is kept of an object that may own pods; None where kinds of its group own none."""
+    """What is kept of an object that may own pods; None where kinds of its group own none, or it has no plain value."""
     if "." not in group or group.endswith(".k8s.io"):
         return None
-    value = form.value()
+    try:
+        value = form.value()
+    except ManifestError:  # such as of a number out of range, which is none of our concern
+        return None
     if not isinstance(value, Mapping) or not isinstance(value.get("metadata"), Mapping):
         return None
     return value if (group, kind) in OWNER_KINDS else {"metadata": value["metadata"]}
