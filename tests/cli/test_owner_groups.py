@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ import pytest
 
 from stromboli.builtin import full_registry
 from stromboli.cli.main import main
-from stromboli.cli.owner_groups import OwnerGroups
+from stromboli.cli.owner_groups import DEEPEST, OwnerGroups
+from stromboli.cluster.kinds import Pod
+from stromboli.cluster.owners.workload_pods import Whose
 from stromboli.controllers.changes import builtins
+from stromboli.model.values.reading import convert
 from stromboli.sim.planning import Planning, Settings, config_of
 from tests.cli import manifests as m
 from tests.cli.manifests import Obj
@@ -221,3 +225,28 @@ def test_the_command_plans_the_gang(tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "JobSet" not in said.err
     assert main(["lint", str(file)]) == 1
     assert "beyond the whole cluster in cpu: 12 > 8" in capsys.readouterr().out.replace("\n", " ")
+
+
+@pytest.mark.parametrize("metadata", [{"annotations": 7}, {"ownerReferences": 5}, {"ownerReferences": [5]}])
+@pytest.mark.parametrize("asked", [{}, ASKED])
+def test_what_cannot_be_read_of_an_owner_counts_as_absent(tmp_path: Path, metadata: Obj, asked: Any) -> None:
+    run = owner(RUN, {})
+    run["metadata"].update(metadata)
+    planning = planned(tmp_path, run, pod("p", RUN, **asked))
+    assert planning.loading.problems == []
+    assert set(groups(planning)) == {"ns/podgroup-uid-of-r"}
+    assert len(planning.plans[-1].binds) == 1
+
+
+def test_owners_that_control_each_other_are_each_looked_at_a_few_times() -> None:
+    """Their ways are as many as there are owners, to the power of how far they are followed."""
+    names = [("example.com/v1", "Run", f"r{number}") for number in range(6)]
+    asked = Counter[str]()
+    bodies = {(*one[:2], "ns", one[2]): owner(one, {}, *names) for one in names}
+
+    def body_of(name: Whose) -> Obj | None:
+        asked[name[3]] += 1
+        return bodies.get(name)
+
+    assert OwnerGroups()(convert(pod("p", *names), Pod), body_of) is None
+    assert asked.total() <= DEEPEST * len(names)

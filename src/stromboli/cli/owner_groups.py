@@ -12,6 +12,7 @@ from stromboli.cluster.body import meta, with_meta
 from stromboli.cluster.complete import BodyOf, Grouped
 from stromboli.cluster.kinds import OwnerReference, Pod
 from stromboli.cluster.owners.workload_pods import Whose
+from stromboli.errors import ManifestError
 from stromboli.model.values.reading import convert
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class OwnerGroups:
 
         Raises ManifestError.
         """
+        body_of = _readable(body_of)
         if not self._speaks(pod, body_of):
             return None
         from stromboli.controllers.pod_groups import look, wanted
@@ -74,7 +76,7 @@ class OwnerGroups:
         for one in references:
             name = _named(one, namespace)
             if name not in self._speaking:
-                texts = (meta(body).get("annotations") or {} for body in _above((one,), namespace, body_of))
+                texts = (meta(body)["annotations"] for body in _above(one, namespace, body_of))
                 self._speaking[name] = any(OURS in key for text in texts for key in text)
         return any(self._speaking[_named(one, namespace)] for one in references)
 
@@ -127,12 +129,32 @@ def _annotations(outcome: Outcome) -> Mapping[str, str]:
     return convert(meta(joins)["annotations"], dict[str, str])
 
 
-def _above(references: tuple[OwnerReference, ...], namespace: str, body_of: BodyOf) -> Iterator[Mapping[str, Any]]:
-    """The owners of what has such references, then the owners of these, as far as they are in the files."""
+def _readable(body_of: BodyOf) -> BodyOf:
+    """Objects with ``annotations`` and ``ownerReferences`` that can be read: what cannot counts as absent."""
+
+    def read(name: Whose) -> Mapping[str, Any] | None:
+        body = body_of(name)
+        if body is None:
+            return None
+        texts, listed = meta(body).get("annotations"), meta(body).get("ownerReferences")
+        annotations = {str(key): text for key, text in texts.items()} if isinstance(texts, Mapping) else {}
+        try:
+            convert(listed, tuple[OwnerReference, ...])
+        except ManifestError:
+            listed = []
+        return with_meta(body, annotations=annotations, ownerReferences=listed)
+
+    return read
+
+
+def _above(reference: OwnerReference, namespace: str, body_of: BodyOf) -> Iterator[Mapping[str, Any]]:
+    """The owner that is named, then the first that controls it, and so on, as far as they are in the files."""
+    above: OwnerReference | None = reference
     for _ in range(DEEPEST):
-        bodies = [body for one in references if (body := body_of(_named(one, namespace))) is not None]
-        yield from bodies
-        references = tuple(one for body in bodies for one in _owners(body) if one.controller)
+        if above is None or (body := body_of(_named(above, namespace))) is None:
+            return
+        yield body
+        above = next((one for one in _owners(body) if one.controller), None)
 
 
 def _owners(body: Mapping[str, Any]) -> tuple[OwnerReference, ...]:
@@ -140,7 +162,8 @@ def _owners(body: Mapping[str, Any]) -> tuple[OwnerReference, ...]:
 
 
 def _listed(body: Mapping[str, Any]) -> list[Any]:
-    return meta(body).get("ownerReferences") or []
+    found: list[Any] = meta(body)["ownerReferences"]
+    return found
 
 
 def _named(reference: OwnerReference, namespace: str) -> Whose:
