@@ -64,6 +64,21 @@ def test_what_nodes_lack_for_a_job(asks, why):
     assert Offers(Workload("w", (), tuple(nodes_of("2x2cpu")))).lack(asks) == why
 
 
+@pytest.mark.parametrize(
+    ("nodes", "pods"),
+    [
+        ("2x0.12cpu", [Pods(6, {"cpu": "40m"})]),
+        ("1x0.6cpu", [Pods(1, {"cpu": text}) for text in ("300m", "200m", "100m")]),
+        ("2x0.0004cpu+1.2mem", [Pods(2, {"cpu": "900u", "memory": "1900m"})]),
+    ],
+)
+def test_a_job_that_asks_for_all_there_is_may_start(nodes, pods):
+    """Amounts count as in the scheduler, which rounds each up to a thousandth of a core, or a byte."""
+    workload = Workload("w", (job(*pods),), tuple(nodes_of(nodes)))
+    assert Offers(workload).lack(workload.jobs[0]) == ""
+    assert st.simulate(workload).unstarted == {}
+
+
 def test_reasons_in_short_are_the_most_frequent_ones():
     assert in_short({"a": 1, "b": 3, "c": 2, "d": 1, "e": 4}) == "e (4); b (3); c (2); other reasons (2)"
 

@@ -9,8 +9,9 @@ from typing import Any, Final
 from stromboli.cluster.body import part
 from stromboli.errors import StudyError
 from stromboli.model.names import CONDITION_TRUE, CPU, GPU, MEMORY
+from stromboli.model.resources import quantity
 from stromboli.sim.simulation.pods import JobRun
-from stromboli.sim.simulation.workload import SimJob, Workload, amount_of, offered_by
+from stromboli.sim.simulation.workload import SimJob, Workload, offered_by
 from stromboli.sim.world import SimWorld
 
 CHECKED: Final = (CPU, MEMORY, GPU)
@@ -19,18 +20,18 @@ STUCK: Final = "waiting when nothing more could happen"
 
 
 class Offers:
-    """The most that one node offers, and all of them together, at any time of a workload."""
+    """The most that one node offers, and all of them together, at any time of a workload, as the scheduler counts."""
 
     def __init__(self, workload: Workload) -> None:
         bodies: list[Any] = [*workload.objects, *(change.object for change in workload.changes)]
-        self._nodes = {(body["metadata"]["name"], tuple(offered_by(body).items())) for body in bodies}
-        self._largest: dict[str, float] = {}
-        self._whole: dict[str, float] = {}
-        for _, offer in self._nodes:
+        nodes = dict.fromkeys((body["metadata"]["name"], tuple(offered_by(body).items())) for body in bodies)
+        self._largest: dict[str, int] = {}
+        self._whole: dict[str, int] = {}
+        for _, offer in nodes:
             for name, text in offer:
-                amount = amount_of(text)
-                self._largest[name] = max(self._largest.get(name, 0.0), amount)
-                self._whole[name] = self._whole.get(name, 0.0) + amount
+                amount = _counted(name, text)
+                self._largest[name] = max(self._largest.get(name, 0), amount)
+                self._whole[name] = self._whole.get(name, 0) + amount
 
     def lack(self, job: SimJob) -> str:
         """Why the nodes can never take a job, as a clause; empty where they may."""
@@ -39,13 +40,18 @@ class Offers:
     def _lack(self, job: SimJob, name: str) -> str:
         if not any(name in some.requests for some in job.pods):
             return ""
-        sizes = [amount_of(some.requests.get(name, "0")) for some in job.pods for _ in range(some.count)]
+        sizes = [_counted(name, some.requests.get(name, "0")) for some in job.pods for _ in range(some.count)]
         needed = sorted(sizes)[: job.least or job.size]
         if not self._largest.get(name):
             return f"no node offers {name}" if any(needed) else ""
-        if max(needed, default=0.0) > self._largest[name]:
+        if max(needed, default=0) > self._largest[name]:
             return f"a pod asks for more {name} than any node offers"
         return f"the job asks for more {name} than all nodes offer" if sum(needed) > self._whole[name] else ""
+
+
+def _counted(name: str, text: str) -> int:
+    """A quantity as the scheduler counts it: memory in bytes, all else in thousandths, rounded up."""
+    return quantity.whole(text) if name == MEMORY else quantity.milli(text)
 
 
 def startable(workload: Workload) -> Workload:
