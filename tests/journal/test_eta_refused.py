@@ -8,7 +8,7 @@ import pytest
 
 from stromboli.builtin import full_registry
 from stromboli.cluster.files.usage_file import usage_of
-from stromboli.model.names import DEFAULT_QUEUE
+from stromboli.model.names import DEFAULT_QUEUE, QUEUE_ALLOCATION_GATE
 from stromboli.sim.planning import Planning
 from stromboli.study.calibration import LEVELS, Calibration
 from stromboli.study.eta import Eta, Forecaster, rules_of, scene_of
@@ -80,6 +80,11 @@ tiers:
             "scheduling gates hold its pods back: later",
             id="gated",
         ),
+        pytest.param(
+            [pod_group("waits", min_member=2), waits("a", cpu=1), waits("b", cpu=1, schedulingGates=[{"name": "x"}])],
+            "scheduling gates hold its pods back: x",
+            id="too few of a gang without gates",
+        ),
         pytest.param([pod_group("waits", min_member=3), waits()], "valid: 1, min: 3", id="lacking"),
         pytest.param(
             [pod_group("waits", min_member=2), waits("a", cpu=1), waits("b", cpu=1, **MATCHLESS)],
@@ -124,6 +129,13 @@ def test_a_job_beyond_the_quota_of_its_namespace_gets_no_number() -> None:
         pytest.param([pod_group("waits", phase="Pending", minResources={"cpu": 4}), waits()], id="admission"),
         pytest.param(
             [pod_group("waits"), waits("a"), waits("b", **MATCHLESS)], id="a gang of which enough may have a node"
+        ),
+        pytest.param(
+            [pod_group("waits"), waits("a"), waits("b", schedulingGates=[{"name": "x"}])],
+            id="a gang of which enough have no gate",
+        ),
+        pytest.param(
+            [pod_group("waits"), waits(schedulingGates=[{"name": QUEUE_ALLOCATION_GATE}])], id="the scheduler's gate"
         ),
     ],
 )

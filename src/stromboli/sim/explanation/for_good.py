@@ -12,12 +12,13 @@ from stromboli.framework.extension.weighing import Numbers
 from stromboli.framework.session.admission import Refusal, closed
 from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
+from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.podgroup import is_volcano_jobs
 from stromboli.model.task import Task
 from stromboli.plugins.overcommit import Overcommit
 from stromboli.sim.explanation.reasons import PLACES, Cycle, Reason, waiting_tasks, waits
 
-_ITSELF: Final = frozenset({"no queue", "no pod group", "gated"})
+_ITSELF: Final = frozenset({"no queue", "no pod group"})
 """Causes that lie in the job itself, or in what is not there."""
 _LIMITS: Final = ("realCapability", "hard")
 """What an amount that is asked for may never exceed, by what plugins call it."""
@@ -30,7 +31,7 @@ def refused_for_good(cycle: Cycle, job: Job) -> str:
     reason = cycle.reason(job)
     if reason.cause in _ITSELF or (reason.cause == "invalid" and _lacks_pods(job)):
         return reason.message
-    return _by_queue(cycle.session, job, reason) or _by_nodes(cycle.session, job)
+    return _by_queue(cycle.session, job, reason) or _by_pods(cycle.session, job)
 
 
 def _lacks_pods(job: Job) -> bool:
@@ -62,13 +63,23 @@ def _is_beyond(limits: dict[str, float], numbers: Numbers) -> bool:
     return bool(exceeding([request], limits, request.keys() & limits.keys()))
 
 
-def _by_nodes(session: Session, job: Job) -> str:
+def _by_pods(session: Session, job: Job) -> str:
     """Why too few of its pods may have a node, whatever is placed or evicted."""
     waiting = waiting_tasks(job)
-    refused = {task.template.number: text for task in _kinds(waiting) if (text := _no_node(session, task))}
-    hopeful = sum(task.template.number not in refused for task in waiting)
+    free = [task for task in waiting if not _is_held_back(task)]
+    refused = {task.template.number: text for task in _kinds(free) if (text := _no_node(session, task))}
+    hopeful = sum(task.template.number not in refused for task in free)
     needed = min(max(job.min_available - job.number(*PLACES), 1), len(waiting))
-    return next(iter(refused.values())) if hopeful < needed else ""
+    if hopeful >= needed:
+        return ""
+    gates = sorted({gate for task in waiting if _is_held_back(task) for gate in task.gates})
+    held = [f"scheduling gates hold its pods back: {', '.join(gates)}"] if gates else []
+    return "; ".join([*held, *list(refused.values())[:1]])
+
+
+def _is_held_back(task: Task) -> bool:
+    """Whether ``task`` has a scheduling gate that the scheduler itself does not take off."""
+    return bool(task.gates) and task.gates != (QUEUE_ALLOCATION_GATE,)
 
 
 def _kinds(tasks: list[Task]) -> list[Task]:
