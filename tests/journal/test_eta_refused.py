@@ -154,6 +154,36 @@ def test_a_job_that_waits_for_what_others_of_its_queue_hold_keeps_its_number() -
         assert answer([*held, group, waits(cpu=2)]).quantiles == BACK
 
 
+PRESSURE = {"key": "node.kubernetes.io/memory-pressure", "effect": "NoSchedule"}
+RESERVED = {"key": "example.com/reserved", "effect": "NoSchedule"}
+
+
+@pytest.mark.parametrize(
+    "closed", [{"taints": [PRESSURE]}, {"unschedulable": True}, {"taints": [PRESSURE], "unschedulable": True}]
+)
+def test_a_job_whose_nodes_are_closed_for_a_while_keeps_its_number(closed: dict[str, Any]) -> None:
+    found = answer([node("n1", cpu=4, **closed), *FULL, pod_group("waits"), waits()])
+    assert (found.quantiles, found.basis) == (BACK, "not calibrated")
+
+
+@pytest.mark.parametrize(
+    ("closed", "why"),
+    [
+        ({"taints": [RESERVED]}, "untolerated taint"),
+        ({"taints": [RESERVED, PRESSURE], "unschedulable": True}, "were unschedulable"),
+    ],
+)
+def test_a_job_whose_nodes_have_a_taint_that_stays_too_gets_no_number(closed: dict[str, Any], why: str) -> None:
+    found = answer([node("n1", cpu=4, **closed), *FULL, pod_group("waits"), waits()])
+    assert found.basis == ""
+    assert why in found.why
+
+
+def test_a_job_that_no_node_suits_even_once_it_is_open_gets_no_number() -> None:
+    found = answer([node("n1", cpu=4, unschedulable=True), *FULL, pod_group("waits"), waits(**MATCHLESS)])
+    assert found.basis == ""
+
+
 LOADED = """
 actions: "enqueue, allocate"
 tiers:

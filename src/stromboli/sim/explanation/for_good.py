@@ -1,12 +1,15 @@
 """Waiting jobs that no end of another job lets start: why the scheduler's cycle refuses them.
 
 A job that is refused because others hold the room, or the quota, is none of these: it starts once they end.
+Nor is one that a cordon or a taint such as node.kubernetes.io/memory-pressure keeps from its nodes, as these pass.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
+from stromboli.filters import selectors, taints
+from stromboli.filters.columns import Bools
 from stromboli.framework.extension.figures import by_name, exceeding
 from stromboli.framework.extension.weighing import Numbers
 from stromboli.framework.session.admission import Refusal, closed
@@ -14,6 +17,7 @@ from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
 from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.podgroup import is_volcano_jobs
+from stromboli.model.spec import Taint
 from stromboli.model.task import Task
 from stromboli.plugins.overcommit import Overcommit
 from stromboli.sim.explanation.reasons import PLACES, Cycle, Reason, waiting_tasks, waits
@@ -22,6 +26,9 @@ _ITSELF: Final = frozenset({"no queue", "no pod group"})
 """Causes that lie in the job itself, or in what is not there."""
 _LIMITS: Final = ("realCapability", "hard")
 """What an amount that is asked for may never exceed, by what plugins call it."""
+
+_PASSING: Final = "node.kubernetes.io/"
+"""Begins the keys of taints by which Kubernetes tells how a node fares: they end with jobs, or by themselves."""
 
 
 def refused_for_good(cycle: Cycle, job: Job) -> str:
@@ -93,7 +100,22 @@ def _no_node(session: Session, task: Task) -> str:
         return ""
     if placer.hopeless(task):
         return f"no node offers {', '.join(sorted(session.axes.unoffered(task.request)))}"
-    if any(placer.eligible(task)):
+    if any(placer.eligible(task)) or _closed_for_now(session, task).any():
         return ""
     fits, passing = placer.refusals(task, room=False), {plugin.name for plugin in plugins if plugin.depends_on_time}
     return "" if any(reason.plugin in passing for reason in fits.counts) else fits.text
+
+
+def _closed_for_now(session: Session, task: Task) -> Bools:
+    """The nodes that would suit ``task`` but for a cordon, or taints that come and go with what a node goes through."""
+    nodes, derived, tolerations = session.table.view(), session.table.statics.derived, task.spec.tolerations
+    tainted, cordoned = derived(taints.taint_column), derived(taints.cordon_column).where(nodes, bool)
+    closed = ~taints.admitting_rows(tolerations, tainted, nodes)
+    if not taints.ignores_cordons(tolerations):
+        closed |= cordoned
+    stays = tainted.where(nodes, lambda each: not taints.admits(tolerations, filter(_is_lasting, each)))
+    return closed & ~stays & selectors.rows_suiting(task.spec, nodes)
+
+
+def _is_lasting(taint: Taint) -> bool:
+    return not taint.key.startswith(_PASSING)
