@@ -9,7 +9,7 @@ import pytest
 from stromboli.builtin import full_registry
 from stromboli.study.recorded.history import History
 from stromboli.study.recorded.trace import Runtimes, recorded_trace
-from stromboli.testing.builders import node, pod, pod_group, queue
+from stromboli.testing.builders import Manifest, node, pod, pod_group, queue
 from tests.support.written_record import BEGIN, WrittenRecord
 
 REGISTRY = full_registry("")
@@ -106,3 +106,36 @@ def test_pods_of_a_group_that_never_comes_make_no_job(
     record.close()
     trace = recorded_trace(History(tmp_path, REGISTRY).read(), "record")
     assert (len(trace.workload.jobs), trace.groupless) == (jobs, groupless)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_a_pod_that_has_run_stays_in_the_past_when_another_takes_its_place(grouped: bool, tmp_path: Path) -> None:
+    """Its node goes, and the one that comes for it waits without a PodGroup, or is put into one."""
+    record = WrittenRecord(tmp_path)
+    record.begin(0)
+    record.apply(queue("default"), node("n1"), node("n2"), pod("w-0", on="n1"))
+    record.cycle(0)
+    record.cycle(5)
+    record.apply(pod("w-0", on="n1"), node("n1"), stays=False)
+    record.apply(again(pod("w-0")))
+    record.cycle(10)
+    record.cycle(15)
+    if grouped:
+        record.apply(pod_group("gang"), again(pod("w-0", group="gang")))
+    record.cycle(20)
+    record.cycle(25)
+    record.close()
+    history = History(tmp_path, REGISTRY).read()
+    lone, *others = history.jobs.values()
+    assert (lone.uid, lone.came, lone.started, lone.evictions) == ("default/pod/w-0", BEGIN, BEGIN, 1)
+    trace = recorded_trace(history, "record")
+    assert (len(trace.workload.jobs), trace.groupless) == (1 + grouped, ())
+    if grouped:
+        ((slot,), (gang,)) = lone.slots.values(), others
+        assert (lone.ended, slot.runtime, slot.waits) == (BEGIN + 10, 10, False)
+        assert (gang.uid, gang.came, gang.before, gang.started) == ("default/gang", BEGIN + 10, False, BEGIN + 20)
+
+
+def again(found: Manifest) -> Manifest:
+    """Another pod of that name."""
+    return {**found, "metadata": {**found["metadata"], "uid": "another"}}

@@ -250,7 +250,7 @@ class History:
         )
         again = again or next((one for one in job.slots.values() if one.waits), None)
         if again is not None:
-            again.waits, again.bound, again.ended, again.uid = False, None, None, task.uid
+            again.renew(task.uid, now)
             job.ended = None
             return job, again
         slot = job.slots[task.uid] = Slot(task.uid, pod_manifest(task, now), now)
@@ -259,11 +259,14 @@ class History:
 
     def _grouped(self, state: ClusterState, task: Task, lone: PastJob, slot: Slot) -> tuple[PastJob, Slot]:
         """A pod that came by itself is in a PodGroup now, as controllers put the pods of other operators into one."""
-        if self.jobs.get(lone.uid) is lone:
+        came, ran = slot.came, slot.earlier if lone.started is not None else None
+        if ran is not None:  # another pod, which had no PodGroup: a job of its own
+            lone.slots, lone.ended, came = {ran.uid: ran}, ran.ended, slot.last_came
+        elif self.jobs.get(lone.uid) is lone:
             del self.jobs[lone.uid]
-        job, slot = self._slots[task.uid] = self._came(state, task, slot.came)
-        job.came, job.before = min(job.came, lone.came), job.before or lone.before
-        return job, slot
+        job, new = self._slots[task.uid] = self._came(state, task, came)
+        job.came, job.before = min(job.came, came if ran else lone.came), job.before or (ran is None and lone.before)
+        return job, new
 
     def _job(self, state: ClusterState, task: Task, now: float) -> PastJob:
         uid = task.job or _alone(task)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from stromboli.cluster.files.written import Manifest
@@ -19,7 +19,8 @@ class Slot:
     """One pod of a job, and those that came in its place after evictions; times are seconds since 1970.
 
     ``pod`` is its manifest as first seen, with the node that it had last; the last of them had it from ``bound`` until
-    ``ended``.  ``waits``: another is to come in the place of one that was evicted.
+    ``ended``.  ``waits``: another is to come in the place of one that was evicted.  ``earlier`` is what was before the
+    last of them, which came at ``last_came``; None where it is the first one.
     """
 
     uid: str
@@ -29,6 +30,14 @@ class Slot:
     ended: float | None = None
     evictions: int = 0
     waits: bool = False
+    earlier: Slot | None = None
+    last_came: float = 0.0
+
+    def renew(self, uid: str, now: float) -> None:
+        """Let pod ``uid`` take the place of the one that was evicted."""
+        self.earlier = replace(self, waits=False, earlier=None)
+        self.uid, self.last_came = uid, now
+        self.waits, self.bound, self.ended = False, None, None
 
     @property
     def runtime(self) -> float | None:

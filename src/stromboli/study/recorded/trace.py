@@ -57,7 +57,8 @@ def recorded_trace(history: History, name: str) -> RecordedTrace:
 
 
 def _is_groupless(job: PastJob) -> bool:
-    return not job.group and all(slot.bound is None for slot in job.slots.values())
+    had_node = job.started is not None or job.evictions or any(slot.bound is not None for slot in job.slots.values())
+    return not job.group and not had_node
 
 
 def _not_admitted(history: History) -> Iterator[PastJob]:
