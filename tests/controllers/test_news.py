@@ -116,14 +116,20 @@ def test_commands_are_taken_for_what_is_looked_at(kind: str, looks: About, is_as
     assert asked(cluster) == set(), "no news"
 
 
-def test_a_command_that_is_being_carried_out_is_not_taken_again() -> None:
-    """Its deletion has succeeded, and news of that has not come yet."""
+def with_command() -> tuple[Commands, tuple[str, str]]:
+    """Commands, of which there is one to abort a job, and its key."""
     command = read(Command, {
         "metadata": {"name": "c", "namespace": "ns", "uid": "u", "resourceVersion": "1"},
         "target": {"kind": "Job", "name": "j", "uid": "ju"}, "action": "AbortJob",
     })  # fmt: skip
-    commands, key = Commands(), ("ns", "c")
+    commands = Commands()
     commands.put(command)
+    return commands, ("ns", "c")
+
+
+def test_a_command_that_is_being_carried_out_is_not_taken_again() -> None:
+    """Its deletion has succeeded, and news of that has not come yet."""
+    commands, key = with_command()
     assert len(commands.take(key, 0.0).batches) == 1
     order = commands.taken(key)
     assert (order and order.action, commands.get("ns", "c")) == ("AbortJob", None)
@@ -132,12 +138,7 @@ def test_a_command_that_is_being_carried_out_is_not_taken_again() -> None:
 
 
 def test_a_command_that_another_controller_has_taken_is_carried_out_by_that_one_alone() -> None:
-    command = read(Command, {
-        "metadata": {"name": "c", "namespace": "ns", "uid": "u", "resourceVersion": "1"},
-        "target": {"kind": "Job", "name": "j", "uid": "ju"}, "action": "AbortJob",
-    })  # fmt: skip
-    commands, key = Commands(), ("ns", "c")
-    commands.put(command)
+    commands, key = with_command()
     commands.take(key, 0.0)
     commands.lost(key)
     assert (commands.taken(key), commands.taking) == (None, {})

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 from stromboli.cluster.body import part
 from stromboli.cluster.files.documents import whole_objects
-from stromboli.cluster.files.reader import SUFFIXES
+from stromboli.cluster.files.reader import files_of
 from stromboli.cluster.files.yaml_values import load
 from stromboli.errors import ManifestError
 
@@ -40,17 +40,7 @@ class Held(NamedTuple):
 
 def held_in(paths: Iterable[str]) -> list[Held]:
     """The configurations in ConfigMaps of files and directories; files that cannot be read hold none."""
-    return [held for path in paths for file in files_of(path) for held in _held(file)]
-
-
-def files_of(path: str) -> list[Path]:
-    """The file of that path, or those of manifests in the directory that it is."""
-    found = Path(path)
-    return (
-        sorted(file for file in found.rglob("*") if file.suffix in SUFFIXES and file.is_file())
-        if found.is_dir()
-        else [found]
-    )
+    return [held for path in paths for file in files_of(path) for held in _held(Path(file))]
 
 
 def _held(file: Path) -> Iterator[Held]:

@@ -11,10 +11,10 @@ from stromboli.api.kinds import CRON_JOBS, HYPER_NODES, JOB_FLOWS, JOBS, QUEUES,
 from stromboli.api.read import read
 from stromboli.api.scheduling import QUEUE_OPEN
 from stromboli.cli.linting.cluster_rules import Cluster
-from stromboli.cli.linting.config_maps import files_of
 from stromboli.cli.linting.findings import Rule, Spot
 from stromboli.cluster.body import Body, meta, with_meta
 from stromboli.cluster.files.documents import readable_objects
+from stromboli.cluster.files.reader import files_of
 from stromboli.crds.admission import default, validate
 from stromboli.crds.admission.pod_templates import name_problems
 from stromboli.errors import ManifestError
@@ -50,12 +50,12 @@ def _refused(paths: Sequence[str]) -> Iterator[Spot]:
         for body in _objects(file):
             resource = _ASKED.get((str(body["apiVersion"]), str(body["kind"])))
             if resource is not None:
-                yield from (Spot(text, 0, _title(body), file=str(file)) for text in _texts(resource, body))
+                yield from (Spot(text, 0, _title(body), file=file) for text in _texts(resource, body))
 
 
-def _objects(file: Path) -> Iterable[dict[str, Any]]:
+def _objects(file: str) -> Iterable[dict[str, Any]]:
     try:
-        data = file.read_bytes()
+        data = Path(file).read_bytes()
     except OSError:  # reported when the objects are read
         return ()
     return readable_objects(data) if _MARK in data else ()

@@ -154,15 +154,18 @@ def _whose(kind: str, metadata: Mapping[str, Any]) -> Whose:
     return version, name, str(metadata.get("namespace") or "default"), str(metadata.get("name") or "")
 
 
-def _files(path: str) -> Iterator[str]:
+def files_of(path: str) -> list[str]:
     """``path`` itself, or for a directory the manifest files in it and below, by name."""
     if path == STDIN or not Path(path).is_dir():
-        yield path
-        return
-    found = sorted(file for file in Path(path).rglob("*") if file.suffix in SUFFIXES and file.is_file())
+        return [path]
+    return [str(file) for file in sorted(Path(path).rglob("*")) if file.suffix in SUFFIXES and file.is_file()]
+
+
+def _files(path: str) -> list[str]:
+    found = files_of(path)
     if not found:
         raise FileNotFoundError(0, f"there is no {', '.join(SUFFIXES)} file in it", path)
-    yield from map(str, found)
+    return found
 
 
 def _bytes_of(file: str) -> bytes:

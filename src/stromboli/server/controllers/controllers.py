@@ -130,8 +130,9 @@ class Keeper:
         found = meta(change.entry.body)
         if change.type == "DELETED":
             self._owners[found.get("uid", "")] = None
-            owners = (self.store.places.get(owner.get("uid", "")) for owner in found.get("ownerReferences") or ())
-            self._objects = {place: set() for place in owners if place is not None} | self._objects
+            for owner in found.get("ownerReferences") or ():
+                if (place := self.store.places.get(owner.get("uid", ""))) is not None:
+                    self._objects.setdefault(place, set())
             if "deletionTimestamp" in meta(self._namespace(found.get("namespace", ""))):
                 self._namespaces[found["namespace"]] = None
         elif ("deletionTimestamp" in found and found.get("finalizers")) or (
