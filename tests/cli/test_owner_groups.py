@@ -11,10 +11,11 @@ import pytest
 
 from stromboli.builtin import full_registry
 from stromboli.cli.main import main
-from stromboli.cli.owner_groups import DEEPEST, OwnerGroups
+from stromboli.cli.owner_groups import OwnerGroups
 from stromboli.cluster.kinds import Pod
 from stromboli.cluster.owners.workload_pods import Whose
 from stromboli.controllers.changes import builtins
+from stromboli.controllers.owners import DEEPEST
 from stromboli.model.values.reading import convert
 from stromboli.sim.planning import Planning, Settings, config_of
 from tests.cli import manifests as m

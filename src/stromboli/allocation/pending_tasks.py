@@ -8,9 +8,8 @@ from collections.abc import Set as AbstractSet
 from stromboli.framework.books.priority_queue import HeapQueue
 from stromboli.framework.session.session import Session
 from stromboli.model.job import PENDING, Job
-from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.subjobs import SubJob, min_sub_jobs
-from stromboli.model.task import Task
+from stromboli.model.task import Task, is_held_back
 
 
 class TaskCursor:
@@ -96,7 +95,7 @@ def waiting_tasks(session: Session, tasks: Iterable[Task]) -> list[Task]:
     """The ``tasks`` that allocate places: pending, with a request, and without a scheduling gate of another owner."""
     found: list[Task] = []
     for task in tasks:
-        if task.gates and task.gates != (QUEUE_ALLOCATION_GATE,):
+        if is_held_back(task):
             session.tell("task_gated", task=task)
         elif task.template.best_effort:
             session.tell("task_best_effort", task=task)

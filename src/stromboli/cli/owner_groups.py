@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 OURS: Final = "volcano.sh/"
 """What the annotations contain by which owners decide on PodGroups."""
-DEEPEST: Final = 8
-"""Most owners above each other that are looked at."""
 UNREAD: Final = (
     "{kind} {name} decides on the PodGroup of this pod on a live cluster, but {why}, so its pods are not grouped by it"
 )
@@ -149,6 +147,8 @@ def _readable(body_of: BodyOf) -> BodyOf:
 
 def _above(reference: OwnerReference, namespace: str, body_of: BodyOf) -> Iterator[Mapping[str, Any]]:
     """The owner that is named, then the first that controls it, and so on, as far as they are in the files."""
+    from stromboli.controllers.owners import DEEPEST
+
     above: OwnerReference | None = reference
     for _ in range(DEEPEST):
         if above is None or (body := body_of(_named(above, namespace))) is None:

@@ -87,7 +87,7 @@ class Completion:
     """Finds out what is missing: look at every event with :meth:`see`, then ask :meth:`additions`.
 
     ``schedulers`` are the names of the schedulers whose pods are ours; ``grouping`` groups pods by their owners, of
-    which ``owners`` are those that are no events.  ``remarks`` tell what was odd in that.
+    which ``owners`` are those that are no events.  ``remarks`` tell what was odd in that, by the text.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Completion:
     ) -> None:
         self._schedulers, self._default_queue, self._grouping = schedulers, default_queue, grouping
         self.owners: Mapping[Whose, Mapping[str, Any]] = {}
-        self.remarks: list[ManifestError] = []
+        self.remarks: dict[str, ManifestError] = {}
         self._names: dict[str, dict[str, None]] = {"Queue": {}, "PodGroup": {}, "Namespace": {}}
         self._priorities: dict[str, int] = {}
         self._unfinished: dict[str, Pod] = {}
@@ -213,8 +213,8 @@ class Completion:
 
     def _grouped(self, pod: Pod) -> Grouped | None:
         found = self._grouping(pod, self._body_of)
-        if found is not None and found.remark and found.remark not in {one.problem for one in self.remarks}:
-            self.remarks.append(ManifestError(found.remark, object=title("Pod", pod.metadata)))
+        if found is not None and found.remark:
+            self.remarks.setdefault(found.remark, ManifestError(found.remark, object=title("Pod", pod.metadata)))
         return found
 
     def _body_of(self, name: Whose) -> Mapping[str, Any] | None:

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.objects.storage import Mount
 from stromboli.model.resources.request import RequestGates, nonzero_request
 from stromboli.model.resources.resource import Resource
@@ -159,6 +160,11 @@ class Task(msgspec.Struct, eq=False, gc=False):
     def spec(self) -> PodSpec:
         """The pod's spec, the node's name left out."""
         return self.template.spec
+
+
+def is_held_back(task: Task) -> bool:
+    """Whether ``task`` has a scheduling gate that the scheduler itself does not take off."""
+    return bool(task.gates) and task.gates != (QUEUE_ALLOCATION_GATE,)
 
 
 def counts_alike(old: Task, new: Task) -> bool:

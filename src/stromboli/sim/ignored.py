@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from stromboli.api.batch import NO_POLICY
 from stromboli.cluster.kinds import Job as VolcanoJob
-from stromboli.cluster.owners.kinds import OWNER_KINDS
+from stromboli.cluster.owners.kinds import OWNER_KINDS, is_of_kubernetes
 from stromboli.cluster.state import ClusterState
 from stromboli.job_plugins.registry import offered
 from stromboli.model.job import Job
@@ -72,8 +72,7 @@ def _why(group: str, kind: str) -> str:
         return told
     if (group, kind) in OWNER_KINDS:
         return _OWNERS
-    is_kubernetes = "." not in group or group.endswith(".k8s.io")
-    return _OTHERS if is_kubernetes else _FOREIGN
+    return _OTHERS if is_of_kubernetes(group) else _FOREIGN
 
 
 class Heeded(NamedTuple):

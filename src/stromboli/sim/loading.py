@@ -137,7 +137,7 @@ class Loading:
             self._count(addition)
         for budget in self._bare.values():
             self._complete(budget)
-        for remark in (*self._completion.remarks, *self._references.problems()):
+        for remark in (*self._completion.remarks.values(), *self._references.problems()):
             self._note(remark, self.remarks)
 
     def kinds_ignored(self) -> list[str]:

@@ -21,7 +21,7 @@ from stromboli.cluster.events import Added
 from stromboli.cluster.files.yaml_values import load
 from stromboli.cluster.kinds import KINDS, Object
 from stromboli.cluster.objects import from_json, from_value, json_value, title_of
-from stromboli.cluster.owners.kinds import OWNER_KINDS
+from stromboli.cluster.owners.kinds import OWNER_KINDS, is_of_kubernetes
 from stromboli.crds.unknown import unknown_fields
 from stromboli.errors import ManifestError
 from stromboli.model.spec import Wire
@@ -281,7 +281,7 @@ def _one(form: _Form, head: _Head, places: Iterator[int]) -> Iterator[Found]:
 
 def _owner(form: _Form, kind: str, group: str) -> Mapping[str, Any] | None:
     """What is kept of an object that may own pods; None where kinds of its group own none, or it has no plain value."""
-    if "." not in group or group.endswith(".k8s.io"):
+    if is_of_kubernetes(group):
         return None
     try:
         value = form.value()

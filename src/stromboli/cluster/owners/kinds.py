@@ -8,6 +8,11 @@ from typing import Final, NamedTuple
 from stromboli.cluster.kinds import OwnerReference
 
 
+def is_of_kubernetes(group: str) -> bool:
+    """Whether an API group is one of Kubernetes' own: the core, those without a domain, and those of k8s.io."""
+    return "." not in group or group.endswith(".k8s.io")
+
+
 class Role(NamedTuple):
     """Pods of one sort, or a list or mapping of such sorts.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from stromboli.model.job import Job
-from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.resources.axes import add_to
+from stromboli.model.task import is_held_back
 
 
 def elastic(job: Job) -> list[int]:
@@ -25,7 +25,7 @@ def without_gated(job: Job, amounts: Iterable[int]) -> list[int]:
         return list(amounts)
     gated: list[int] = []
     for task in job.tasks.values():
-        if task.gates and task.gates != (QUEUE_ALLOCATION_GATE,):
+        if is_held_back(task):
             add_to(gated, task.template.vector)
     return _beyond(amounts, gated)
 

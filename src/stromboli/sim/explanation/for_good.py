@@ -15,10 +15,9 @@ from stromboli.framework.extension.weighing import Numbers
 from stromboli.framework.session.admission import Refusal, closed
 from stromboli.framework.session.session import Session
 from stromboli.model.job import Job
-from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.podgroup import is_volcano_jobs
 from stromboli.model.spec import Taint
-from stromboli.model.task import Task
+from stromboli.model.task import Task, is_held_back
 from stromboli.plugins.overcommit import Overcommit
 from stromboli.sim.explanation.reasons import PLACES, Cycle, Reason, waiting_tasks, waits
 
@@ -73,20 +72,15 @@ def _is_beyond(limits: dict[str, float], numbers: Numbers) -> bool:
 def _by_pods(session: Session, job: Job) -> str:
     """Why too few of its pods may have a node, whatever is placed or evicted."""
     waiting = waiting_tasks(job)
-    free = [task for task in waiting if not _is_held_back(task)]
+    free = [task for task in waiting if not is_held_back(task)]
     refused = {task.template.number: text for task in _kinds(free) if (text := _no_node(session, task))}
     hopeful = sum(task.template.number not in refused for task in free)
     needed = min(max(job.min_available - job.number(*PLACES), 1), len(waiting))
     if hopeful >= needed:
         return ""
-    gates = sorted({gate for task in waiting if _is_held_back(task) for gate in task.gates})
+    gates = sorted({gate for task in waiting if is_held_back(task) for gate in task.gates})
     held = [f"scheduling gates hold its pods back: {', '.join(gates)}"] if gates else []
     return "; ".join([*held, *list(refused.values())[:1]])
-
-
-def _is_held_back(task: Task) -> bool:
-    """Whether ``task`` has a scheduling gate that the scheduler itself does not take off."""
-    return bool(task.gates) and task.gates != (QUEUE_ALLOCATION_GATE,)
 
 
 def _kinds(tasks: list[Task]) -> list[Task]:

@@ -8,11 +8,10 @@ from collections.abc import Iterable, Mapping
 from stromboli.api.scheduling import POD_GROUP_INQUEUE
 from stromboli.framework.session.session import Session
 from stromboli.model.job import HELD_STATUS, PENDING, Job
-from stromboli.model.names import QUEUE_ALLOCATION_GATE
 from stromboli.model.resources.axes import UNOFFERED, Axes
 from stromboli.model.resources.resource import Resource
 from stromboli.model.status import ALLOCATED_STATUS
-from stromboli.model.task import Task
+from stromboli.model.task import Task, is_held_back
 
 Named = Counter[str]
 
@@ -52,7 +51,7 @@ def _of(job: Job, axes: Axes) -> dict[str, Named]:
     found = {"allocated": held, "request": held + waiting, "elastic": held - least}
     started = job.phase == "Running" and job.number(*ALLOCATED_STATUS) >= job.min_available
     if job.phase == POD_GROUP_INQUEUE or started:
-        kept_back = (task for task in job.tasks.values() if task.gates and task.gates != (QUEUE_ALLOCATION_GATE,))
+        kept_back = (task for task in job.tasks.values() if is_held_back(task))
         found["inqueue"] = least - held - _asked(kept_back, axes)
     return found
 
